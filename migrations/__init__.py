@@ -1,0 +1,1 @@
+"""Alembic's scripts; they travel in the package as rm_service.migrations."""

@@ -1,0 +1,169 @@
+"""An account: what one label has in total, what is protected, locked and used, and what is left."""
+
+from dataclasses import dataclass
+
+from rm_service.domain.amounts import INT64_MAX, NOTHING, AmountOverflowError, Amounts, negative
+from rm_service.domain.label_rules import Kind, LabelRule
+from rm_service.domain.limits import Limit
+from rm_service.domain.tags import Tags
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A set of tags that is charged. `rule` is None for a pool, which only holds a queue."""
+
+    id: int
+    key: str
+    tags: Tags
+    rule: LabelRule | None
+
+    @property
+    def is_capacity(self) -> bool:
+        return self.rule is not None and self.rule.kind is Kind.CAPACITY
+
+
+@dataclass(slots=True)
+class Balance:
+    """The changing part of a label: one row, one writer."""
+
+    label_id: int
+    locked: dict[str, int]
+    used: dict[str, int]
+    applications: int = 0
+    """How many applications hold something here."""
+    total: Amounts | None = None
+    """Capacity labels only; None while nothing is registered under the label."""
+    protected: Amounts | None = None
+    closed: str | None = None
+    """Why a capacity label takes nothing new: `draining` or `lost`."""
+    first_priority: int | None = None
+    """With `first_seq` the rank of the first waiter; None when nobody waits."""
+    first_seq: int | None = None
+    wake: bool = False
+    """Something was freed here while somebody waited: its queue is to be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """One label and dimension that is short, with every amount that led to it.
+
+    `reason` is `short`, `waiters_ahead` (there is room, but somebody came first) or the word under which
+    a capacity label is closed.
+    """
+
+    label: Tags
+    dimension: str
+    requested: int
+    left: int
+    total: int
+    protected: int
+    locked: int
+    used: int
+    reason: str = "short"
+
+
+class Account:
+    """A label together with its limit and its balance, as one batch works on it."""
+
+    __slots__ = ("balance", "is_capacity", "label", "protected", "total")
+
+    def __init__(self, label: Label, limit: Limit | None, balance: Balance) -> None:
+        self.label = label
+        self.balance = balance
+        self.is_capacity = label.is_capacity
+        self.total: Amounts | None
+        """What there is: a capacity's registered total, a quota's limit; None when there is neither."""
+        self.protected: Amounts
+        """What must stay free when something is granted."""
+        if self.is_capacity:
+            self.total, self.protected = balance.total, balance.protected or NOTHING
+        elif limit is not None:
+            self.total, self.protected = limit.total, limit.protected
+        else:
+            self.total, self.protected = None, NOTHING
+
+    def register(self, total: Amounts | None, protected: Amounts | None, closed: str | None) -> None:
+        """Set what a capacity label has, and whether it takes anything new."""
+        balance = self.balance
+        balance.total, balance.protected, balance.closed = total, protected, closed
+        self.total, self.protected = total, protected or NOTHING
+
+    def charge(self, amounts: Amounts) -> Amounts:
+        """The part of `amounts` that this label counts."""
+        rule = self.label.rule
+        return NOTHING if rule is None else rule.charge(amounts)
+
+    def left(self) -> dict[str, int]:
+        """total - protected - locked - used in each dimension that has a total; may be negative."""
+        if self.total is None:
+            return {}
+        protected, locked, used = self.protected, self.balance.locked, self.balance.used
+        return {
+            dimension: amount - protected.get(dimension, 0) - locked.get(dimension, 0) - used.get(dimension, 0)
+            for dimension, amount in self.total.items()
+        }
+
+    def shortfalls(self, amounts: Amounts) -> list[Shortfall]:
+        """Each dimension in which granting `amounts` would leave less than `protected`.
+
+        In a quota a dimension without a limit is unlimited; on capacity a missing dimension is 0. Only
+        dimensions asked for with a positive amount are looked at.
+        """
+        found: list[Shortfall] = []
+        total = self.total
+        if total is None:
+            return found
+        locked, used, protected = self.balance.locked, self.balance.used, self.protected
+        for dimension, amount in self.charge(amounts).items():
+            limit = total.get(dimension)
+            if limit is None:
+                if not self.is_capacity:
+                    continue
+                limit = 0
+            left = limit - protected.get(dimension, 0) - locked.get(dimension, 0) - used.get(dimension, 0)
+            if left < amount and amount > 0:
+                found.append(self.shortfall(dimension, amount))
+        return found
+
+    def shortfall(self, dimension: str, requested: int, reason: str = "short") -> Shortfall:
+        """One dimension of this label with every amount that led to its being short."""
+        total = (self.total or NOTHING).get(dimension, 0)
+        protected = self.protected.get(dimension, 0)
+        locked, used = self.balance.locked.get(dimension, 0), self.balance.used.get(dimension, 0)
+        left = total - protected - locked - used
+        return Shortfall(
+            self.label.tags, dimension, requested, left, total, protected, locked, used, reason
+        )
+
+    def over_limit(self) -> bool:
+        """Whether more is locked and used than total - protected allows."""
+        return any(left < 0 for left in self.left().values())
+
+    def post(self, locked: Amounts, used: Amounts, holders: int) -> None:
+        """Add to the balance all or nothing; the label counts its part of the application's amounts.
+
+        Raises AmountOverflowError, and then nothing was added.
+        """
+        balance = self.balance
+        if locked:
+            locked = self.charge(locked)
+            _add(balance.locked, locked)
+        if used:
+            try:
+                _add(balance.used, self.charge(used))
+            except AmountOverflowError:
+                _add(balance.locked, negative(locked))
+                raise
+        balance.applications += holders
+
+
+def _add(balance: dict[str, int], amounts: Amounts) -> None:
+    done: list[str] = []
+    for dimension, amount in amounts.items():
+        value = balance.get(dimension, 0) + amount
+        if value > INT64_MAX:
+            for earlier in done:
+                balance[earlier] -= amounts[earlier]
+            raise AmountOverflowError(dimension, value)
+        balance[dimension] = value
+        done.append(dimension)

@@ -1,0 +1,92 @@
+"""An application: one request for resources, from its asking to its end.
+
+    apply ──▶ LOCKED ──use──▶ USED ──release──▶ RELEASED
+      │         └─ lease over ─▶ RECLAIMED  └─ node or engine lost ─▶ LOST
+      └▶ WAITING ──room──▶ LOCKED
+            └─ deadline ─▶ EXPIRED
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.tags import Tags
+
+Instant = int
+"""A moment as microseconds since 1970-01-01 UTC."""
+
+SECOND: Instant = 1_000_000
+
+
+class State(StrEnum):
+    """Where an application stands; the last five are final and hold nothing."""
+
+    WAITING = "waiting"
+    LOCKED = "locked"
+    USED = "used"
+    RELEASED = "released"
+    EXPIRED = "expired"
+    RECLAIMED = "reclaimed"
+    PREEMPTED = "preempted"
+    LOST = "lost"
+
+
+LIVE = frozenset({State.WAITING, State.LOCKED, State.USED})
+HOLDING = frozenset({State.LOCKED, State.USED})
+
+
+@dataclass(slots=True)
+class Application:
+    """One application as its row holds it. Times are microseconds UTC, amounts base units.
+
+    Never changed, always replaced - by agreement only: a frozen dataclass takes four times as long to make.
+    """
+
+    id: str
+    state: State
+    tags: Tags
+    label_ids: tuple[int, ...]
+    """The labels that it is charged to while it holds something."""
+    requested: Amounts
+    """What was asked for; charged as `locked` while the state is LOCKED."""
+    request: Mapping[str, object]
+    """The request as it was sent, to recognise a repetition."""
+    priority: int
+    lock_seconds: int
+    created_at: Instant
+    used: Amounts | None = None
+    """What was reported as used; charged as `used` while the state is USED."""
+    locked_at: Instant | None = None
+    used_at: Instant | None = None
+    finished_at: Instant | None = None
+    deadline: Instant | None = None
+    """When its present state ends by itself: the wait, the lock's lease, or the execution time."""
+    since: Instant = 0
+    """Since when it holds what it holds; once finished: held what it held last."""
+    over_limit: bool = False
+    reason: str | None = None
+    """Why it waits, or why it ended other than by a release."""
+    engine: str | None = None
+    """The instance of the engine that runs it."""
+    waits_on: tuple[int, ...] = ()
+    """While WAITING: the labels that refused it, in whose queues it stands."""
+    wait_seq: int | None = None
+    """Its place in a queue among equal priorities: the number of the event that parked it."""
+    placement: Mapping[str, str] | None = field(default=None)
+    """Selector and strategy when it asked for a node instead of naming one."""
+
+    @property
+    def locked_now(self) -> Amounts:
+        """What its labels count as locked for it."""
+        return self.requested if self.state is State.LOCKED else NOTHING
+
+    @property
+    def used_now(self) -> Amounts:
+        """What its labels count as used by it."""
+        return (self.used or NOTHING) if self.state is State.USED else NOTHING
+
+    @property
+    def resource(self) -> Amounts:
+        """The amount that speaks for its present state: used when it was ever used, else requested."""
+        return self.requested if self.used is None else self.used

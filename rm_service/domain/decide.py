@@ -1,0 +1,81 @@
+"""The one decision: what an operation does to a view.
+
+No I/O, no clock, no randomness: the same view and operation always give the same outcome.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rm_service.domain import engine_life, lease, node_life, queueing
+from rm_service.domain import operations as op
+from rm_service.domain.amounts import AmountOverflowError
+from rm_service.domain.outcomes import Code, Done, Outcome, Refused
+from rm_service.domain.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Not decidable on this view: the chooser's finding was overtaken by the batch itself."""
+
+
+_DECISIONS: dict[type, Callable[[View, Any], Outcome | None]] = {
+    op.Apply: queueing.apply,
+    op.Wake: queueing.wake,
+    op.Use: lease.use,
+    op.Renew: lease.renew,
+    op.Release: lease.release,
+    op.Reclaim: lease.reclaim,
+    op.Lose: lease.lose,
+    op.RegisterNode: node_life.register,
+    op.HeartbeatNode: node_life.heartbeat,
+    op.DrainNode: node_life.drain,
+    op.UndrainNode: node_life.undrain,
+    op.LoseNode: node_life.lose,
+    op.RemoveNode: node_life.remove,
+    op.RegisterEngine: engine_life.register,
+    op.HeartbeatEngine: engine_life.heartbeat,
+    op.RemoveEngine: engine_life.remove,
+    op.LoseEngine: engine_life.lose,
+}
+
+
+def decide(view: View, operation: op.DecidedOperation) -> Outcome | Later:
+    """Judge one operation on the view and record there what it changes.
+
+    A refusal changes nothing. `Later` changes nothing either and asks for another batch.
+    """
+    try:
+        outcome = _DECISIONS[type(operation)](view, operation)
+    except AmountOverflowError as error:
+        return Refused(Code.OVERFLOW, str(error), field=error.dimension)
+    return Later() if outcome is None else outcome
+
+
+def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> list[Outcome] | Later:
+    """Judge a group that stands or falls together; a wait counts as a refusal.
+
+    When one is refused, nothing of the group takes place and the others are told `not_done`.
+    """
+    outcomes: list[Outcome] = []
+    view.begin()
+    for operation in operations:
+        outcome = decide(view, queueing.without_waiting(operation))
+        if isinstance(outcome, Later):
+            view.undo()
+            return outcome
+        outcomes.append(outcome)
+        if isinstance(outcome, Refused):
+            view.undo()
+            return _only_refusal(outcomes, len(operations))
+    view.keep()
+    return outcomes
+
+
+def _only_refusal(outcomes: list[Outcome], count: int) -> list[Outcome]:
+    place = len(outcomes) - 1
+    not_done = Refused(Code.NOT_DONE, f"operation {place} of the group was refused, so none took place")
+    return [outcomes[place] if index == place else not_done for index in range(count)]
+
+
+__all__ = ["Done", "Later", "decide", "decide_together"]

@@ -1,0 +1,59 @@
+"""Events: what happened, numbered without gaps, each with the change of balances that it stands for.
+
+The balances move only through events, so folding the events from a checkpoint gives the balances again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.application import Instant
+from rm_service.domain.tags import Tags
+
+
+class Kind(StrEnum):
+    """What kinds of events there are; the word before the dot says what the subject is."""
+
+    APPLICATION_WAITING = "application.waiting"
+    APPLICATION_LOCKED = "application.locked"
+    APPLICATION_USED = "application.used"
+    APPLICATION_ADJUSTED = "application.adjusted"
+    APPLICATION_RENEWED = "application.renewed"
+    APPLICATION_RELEASED = "application.released"
+    APPLICATION_EXPIRED = "application.expired"
+    APPLICATION_RECLAIMED = "application.reclaimed"
+    APPLICATION_LOST = "application.lost"
+    APPLICATION_REBOOKED = "application.rebooked"
+    NODE_REGISTERED = "node.registered"
+    NODE_DRAINING = "node.draining"
+    NODE_UNDRAINED = "node.undrained"
+    NODE_LOST = "node.lost"
+    NODE_REMOVED = "node.removed"
+    ENGINE_REGISTERED = "engine.registered"
+    ENGINE_REMOVED = "engine.removed"
+    LIMIT_SET = "limit.set"
+    LIMIT_REMOVED = "limit.removed"
+    RULES_CHANGED = "rules.changed"
+    DEADLINES_SHIFTED = "deadlines.shifted"
+
+
+@dataclass(slots=True)
+class Event:
+    """One row of the outbox; never changed."""
+
+    seq: int
+    time: Instant
+    kind: Kind
+    subject: str
+    """The application's id, the node's or engine's instance, or the limit's id."""
+    label_ids: tuple[int, ...] = ()
+    """The labels whose balances it changes."""
+    locked: Amounts = field(default_factory=dict)
+    """What it adds to `locked` of each of these labels (negative: takes away)."""
+    used: Amounts = field(default_factory=dict)
+    holders: int = 0
+    """What it adds to the count of applications that hold something there."""
+    tags: Tags | None = None
+    detail: Mapping[str, object] | None = None
+    """What else there is to know, by kind: `total`, `protected`, `closed` of a node, `reason`, `over_limit`."""

@@ -1,0 +1,66 @@
+"""Judging: whether a request fits under each of its labels, and whose turn it is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rm_service.domain.accounts import Account, Shortfall
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.outcomes import Code, Refused
+
+ARRIVAL = 2**63 - 1
+"""The place of one who has just come: behind everybody of the same priority."""
+
+Rank = tuple[int, int]
+"""Priority (higher first) and place among equals (lower first)."""
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What is short, and the labels that say no."""
+
+    shortfalls: list[Shortfall] = field(default_factory=list)
+    blocked: list[int] = field(default_factory=list)
+    out_of_turn: bool = False
+    """There would be room, but on some label somebody of better rank waits for it."""
+
+    def block(self, account: Account, shortfalls: list[Shortfall]) -> None:
+        self.shortfalls += shortfalls
+        self.blocked.append(account.label.id)
+
+
+def judge(accounts: Sequence[Account], resource: Amounts, rank: Rank, turn_of: int | None = None) -> Judgement:
+    """Judge a request on all of its labels. On the label `turn_of` its turn has come already."""
+    judgement = Judgement()
+    for account in accounts:
+        balance = account.balance
+        found = account.shortfalls(resource)
+        if balance.closed is not None:
+            judgement.block(account, [_barred(account, resource, balance.closed)])
+        elif found:
+            judgement.block(account, found)
+        elif balance.first_priority is not None and account.label.id != turn_of:
+            if _stands_behind(rank, balance.first_priority, balance.first_seq):
+                judgement.out_of_turn = True
+                judgement.block(account, [_barred(account, resource, "waiters_ahead")])
+    return judgement
+
+
+def not_registered(accounts: Sequence[Account]) -> Refused | None:
+    """The refusal for a capacity label under which nothing is registered."""
+    for account in accounts:
+        if account.is_capacity and account.total is None:
+            label = ",".join(f"{key}={value}" for key, value in account.label.tags.items())
+            return Refused(Code.UNKNOWN_NODE, f"nothing is registered under {label}", label=account.label.tags)
+    return None
+
+
+def _stands_behind(rank: Rank, first_priority: int, first_seq: int | None) -> bool:
+    priority, place = rank
+    return first_priority > priority or (
+        first_priority == priority and (ARRIVAL if first_seq is None else first_seq) < place
+    )
+
+
+def _barred(account: Account, resource: Amounts, reason: str) -> Shortfall:
+    dimension = next(iter(account.charge(resource) or resource), "")
+    return account.shortfall(dimension, resource.get(dimension, 0), reason)

@@ -1,0 +1,154 @@
+"""A node's life: registered, alive, draining, lost, removed."""
+
+from dataclasses import replace
+
+from rm_service.domain import operations as op
+from rm_service.domain.accounts import Account
+from rm_service.domain.application import SECOND, State
+from rm_service.domain.events import Kind
+from rm_service.domain.lease import book_use
+from rm_service.domain.outcomes import Code, Done, Outcome, Refused
+from rm_service.domain.registrations import Node
+from rm_service.domain.view import View
+
+DRAINING = "draining"
+LOST = "lost"
+
+
+def register(view: View, operation: op.RegisterNode) -> Outcome:
+    """Register a node or what changed of it. What runs there stays booked; a lost node takes its place again."""
+    account, known = _find(view, operation.instance)
+    is_new = known is None or known.removed
+    closed = account.balance.closed if not is_new and account.balance.closed == DRAINING else None
+    node = Node(
+        label_id=account.label.id,
+        instance=operation.instance,
+        target=_next_target(view) if known is None else known.target,
+        resource_type=operation.resource_type,
+        tags=operation.tags,
+        attributes=operation.attributes,
+        devices=tuple(operation.devices),
+        registered_at=view.now if known is None or known.removed else known.registered_at,
+        reason=known.reason if known is not None and closed else None,
+    )
+    unchanged = known == replace(
+        node,
+        last_heartbeat=None if known is None else known.last_heartbeat,
+        deadline=None if known is None else known.deadline,
+    )
+    room = (operation.total, operation.protected, closed)
+    if not unchanged or room != (account.balance.total, account.balance.protected, account.balance.closed):
+        _set_room(view, account, node, Kind.NODE_REGISTERED, room)
+    view.put_node(node)
+    _rebook(view, operation, account.label.id)
+    return Done(node=node, created=is_new)
+
+
+def heartbeat(view: View, operation: op.HeartbeatNode) -> Outcome:
+    """Note a sign of life: no event, only the time of the next one that is due."""
+    account, node = _find(view, operation.instance)
+    if node is None or node.removed:
+        return _unknown(operation.instance)
+    if account.balance.closed == LOST:
+        return Refused(Code.NODE_LOST, f"node {operation.instance} is lost: it has to register again")
+    deadline = view.now + operation.deadline_seconds * SECOND
+    alive = replace(node, last_heartbeat=view.now, deadline=deadline)
+    view.put_node(alive)
+    return Done(node=alive)
+
+
+def drain(view: View, operation: op.DrainNode) -> Outcome:
+    """Take nothing new from now on."""
+    return _close(view, operation.instance, Kind.NODE_DRAINING, DRAINING, operation.reason)
+
+
+def undrain(view: View, operation: op.UndrainNode) -> Outcome:
+    """Take new work again, and let those who wait for this node look."""
+    return _close(view, operation.instance, Kind.NODE_UNDRAINED, None, None)
+
+
+def lose(view: View, operation: op.LoseNode) -> Outcome:
+    """Close a node for good; what it holds is given back by operations that follow."""
+    account, node = _find(view, operation.instance)
+    if node is None or node.removed:
+        return _unknown(operation.instance)
+    silent = node.deadline is not None and view.now >= node.deadline
+    if account.balance.closed == LOST or (operation.only_if_silent and not silent):
+        return Done(node=node, repeated=True)
+    lost = replace(node, reason=operation.reason, deadline=None)
+    _set_room(
+        view, account, lost, Kind.NODE_LOST, (account.balance.total or {}, account.balance.protected or {}, LOST)
+    )
+    return Done(node=lost)
+
+
+def remove(view: View, operation: op.RemoveNode) -> Outcome:
+    """Take the registration away. Its number stays its own if it ever comes back."""
+    account, node = _find(view, operation.instance)
+    if node is None or node.removed:
+        return _unknown(operation.instance)
+    if account.balance.applications:
+        held = account.balance.applications
+        return Refused(Code.NODE_IN_USE, f"{held} applications still hold something on {operation.instance}")
+    removed = replace(node, removed=True, deadline=None)
+    account.register(None, None, None)
+    view.post(
+        Kind.NODE_REMOVED, node.instance, label_ids=(account.label.id,), detail={"total": None, "closed": None}
+    )
+    view.put_node(removed)
+    return Done(node=removed)
+
+
+def _close(view: View, instance: str, kind: Kind, closed: str | None, reason: str | None) -> Outcome:
+    account, node = _find(view, instance)
+    if node is None or node.removed:
+        return _unknown(instance)
+    balance = account.balance
+    if balance.closed == LOST:
+        return Refused(Code.NODE_LOST, f"node {instance} is lost: it has to register again")
+    if balance.closed == closed and node.reason == reason:
+        return Done(node=node, repeated=True)
+    changed = replace(node, reason=reason)
+    _set_room(view, account, changed, kind, (balance.total or {}, balance.protected or {}, closed))
+    return Done(node=changed)
+
+
+def _set_room(
+    view: View,
+    account: Account,
+    node: Node,
+    kind: Kind,
+    room: tuple[op.Amounts, op.Amounts, str | None],
+) -> None:
+    """Set what the node has and whether it takes new work, with the event that says so."""
+    total, protected, closed = room
+    account.register(total, protected, closed)
+    detail: dict[str, object] = {"total": total, "protected": protected, "closed": closed}
+    if node.reason is not None:
+        detail["reason"] = node.reason
+    view.post(kind, node.instance, label_ids=(account.label.id,), tags=node.tags, detail=detail)
+    view.put_node(node)
+    if closed is None:
+        view.freed((account.label.id,))
+
+
+def _rebook(view: View, operation: op.RegisterNode, label_id: int) -> None:
+    """Book again what the node reports as running and the ledger had given up as lost."""
+    for application_id in operation.applications:
+        application = view.applications.get(application_id)
+        if application is not None and application.state is State.LOST and label_id in application.label_ids:
+            book_use(view, application, application.resource, report=True)
+
+
+def _next_target(view: View) -> int:
+    view.targets += 1
+    return view.targets
+
+
+def _find(view: View, instance: str) -> tuple[Account, Node | None]:
+    label_id = view.node_labels[instance]
+    return view.accounts[label_id], view.nodes.get(label_id)
+
+
+def _unknown(instance: str) -> Refused:
+    return Refused(Code.UNKNOWN_NODE, f"no node {instance} is registered", label={"node": instance})

@@ -1,0 +1,226 @@
+"""The operations: everything that can change an amount, each a plain value handed to the ledger's one door."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.application import Instant
+from rm_service.domain.tags import Tags
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Ask for a node instead of naming one: which nodes may serve, and which of them to take."""
+
+    selector: str = ""
+    strategy: str = "first_fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Ask for `resource` under `tags`: granted as a lock with a lease, parked for a while, or refused.
+
+    `tags` are already converted by the rules; `request` is the body as it was sent, so that a repeated
+    id can be told from a reused one.
+    """
+
+    id: str
+    tags: Tags
+    resource: Amounts
+    lock_seconds: int = 720
+    wait_seconds: int = 0
+    priority: int = 0
+    placement: Placement | None = None
+    id_is_new: bool = False
+    """The id was made for this request, so nobody can have used it before."""
+    request: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Turn a lock into use, with the actual amount if it is known; on a used application set its amount."""
+
+    id: str
+    resource: Amounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Start the lock's lease anew."""
+
+    id: str
+    lock_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give everything back; on a waiting application: cancel."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaim:
+    """End what is past its deadline (the sweeper's operation); harmless when it is not."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """Give back what an application holds because its node or engine is gone."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Look at the first waiters of a label where something was freed."""
+
+    label_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterNode:
+    """Register a node, or what changed of it; live use is kept.
+
+    `applications` names what runs there: those of them that were given up as lost are booked again.
+    """
+
+    instance: str
+    resource_type: str
+    total: Amounts
+    protected: Amounts = field(default_factory=dict)
+    tags: Tags = field(default_factory=dict)
+    attributes: Mapping[str, object] = field(default_factory=dict)
+    devices: Sequence[Mapping[str, object]] = ()
+    applications: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatNode:
+    """A sign of life; from the first one on, silence has a deadline."""
+
+    instance: str
+    deadline_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNode:
+    """Take nothing new; what runs there stays."""
+
+    instance: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UndrainNode:
+    """Take new work again."""
+
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoseNode:
+    """Close a node for good until it registers again; what it held is given back afterwards, in chunks.
+
+    `only_if_silent`: not if it has sent a sign of life meanwhile (the sweeper's form).
+    """
+
+    instance: str
+    reason: str
+    only_if_silent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveNode:
+    """Take a node's registration away, once nothing is held there any more."""
+
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterEngine:
+    """A started engine reports itself: its application's lock becomes use.
+
+    `resource` is a report, not a request: it is booked even where it is over the limit.
+    """
+
+    instance: str
+    application: str
+    node: str | None = None
+    resource: Amounts | None = None
+    tags: Tags = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatEngine:
+    """A sign of life of an engine, with what it uses now if that is reported."""
+
+    instance: str
+    deadline_seconds: int
+    resource: Amounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveEngine:
+    """An engine ended: its application gives everything back."""
+
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoseEngine:
+    """An engine fell silent: its application ends as LOST if the silence lasts."""
+
+    instance: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimit:
+    """Set the limit of a tag combination; `*` as a value gives every value its own."""
+
+    tags: Tags
+    total: Amounts
+    protected: Amounts = field(default_factory=lambda: NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveLimit:
+    """Take a limit away."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRules:
+    """Replace the label rules; what runs is charged to the labels of the new ones."""
+
+    document: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftDeadlines:
+    """Move every deadline by the time in which nobody could renew, because the service was away."""
+
+    microseconds: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCheckpoint:
+    """Write down every balance, so that events before this moment are no longer needed to prove them."""
+
+
+ApplicationOperation = Apply | Use | Renew | Release | Reclaim | Lose
+NodeOperation = RegisterNode | HeartbeatNode | DrainNode | UndrainNode | LoseNode | RemoveNode
+EngineOperation = RegisterEngine | HeartbeatEngine | RemoveEngine | LoseEngine
+DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | Wake
+"""What `decide` judges, one after another, within one batch."""
+
+WholeLedgerOperation = SetLimit | RemoveLimit | ChangeRules | ShiftDeadlines | WriteCheckpoint
+"""What touches rows without number and so has a batch of its own."""
+
+Operation = DecidedOperation | WholeLedgerOperation
+

@@ -1,0 +1,214 @@
+"""The view: the rows that a batch works on, in memory, with everything that the batch changes in them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rm_service.domain.accounts import Account
+from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, negative
+from rm_service.domain.application import Application, Instant, State
+from rm_service.domain.events import Event, Kind
+from rm_service.domain.registrations import Engine, Node
+from rm_service.domain.tags import Tags
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """The labels that an application's tags lead to; with `node`, those that a chosen node adds to them."""
+
+    label_ids: tuple[int, ...]
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The most that any node matching a selector has in one dimension: why a placement found none."""
+
+    dimension: str
+    left: int
+    total: int
+
+
+@dataclass(slots=True)
+class Choice:
+    """What the chooser found for one application that asked for a node."""
+
+    pool_id: int
+    """The label whose queue those stand in who wait for a node of this selector."""
+    placed: Charged | None
+    rooms: tuple[Room, ...] = ()
+    matching: int = 0
+    """How many schedulable nodes match the selector."""
+    crowded: bool = False
+    """Others of the same batch had chosen before, and may not come to take what they chose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What an application held for a while before its row said something else."""
+
+    application_id: str
+    state: State
+    since: Instant
+    until: Instant
+    amounts: Amounts
+
+
+class View:
+    """Rows by their keys, and the record of what changed.
+
+    Every change of a balance goes through `post`, with the event that stands for it. A group of
+    operations that must stand or fall together is bracketed by `begin` and `undo` or `keep`.
+    """
+
+    def __init__(self, *, now: Instant, seq: int, targets: int = 0, wait_age: Instant = 0) -> None:
+        self.now = now
+        self.seq = seq
+        self.targets = targets
+        """The highest node number ever given."""
+        self.wait_age = wait_age
+        """How long the first waiter may be passed by those behind it who fit."""
+        self.accounts: dict[int, Account] = {}
+        self.applications: dict[str, Application] = {}
+        self.nodes: dict[int, Node] = {}
+        self.node_labels: dict[str, int] = {}
+        """Node instance to the id of its label, for every node that an operation names."""
+        self.engines: dict[str, Engine] = {}
+        self.charged: dict[str, Charged] = {}
+        """Application id to its labels, for every apply."""
+        self.choices: dict[str, Choice] = {}
+        """Application id to the chooser's finding, for every apply or waiter that asks for a node."""
+        self.heads: dict[int, list[str]] = {}
+        """Label id to its first waiters, best rank first, for every wake."""
+        self.pools: list[Account] = []
+        """The placement pools in which somebody waits."""
+
+        self.events: list[Event] = []
+        self.intervals: list[Interval] = []
+        self.created: set[str] = set()
+        self.changed: dict[str, None] = {}
+        self.changed_accounts: set[int] = set()
+        self.changed_nodes: set[int] = set()
+        self.changed_engines: set[str] = set()
+        self.requeued: set[str] = set()
+        """Applications whose place in queues changed."""
+        self.requeued_labels: set[int] = set()
+        self.woken: set[int] = set()
+        self.gave_back = False
+        """Whether this batch has freed capacity: then what the chooser did not find may be there by now."""
+        self._undo: list[Callable[[], object]] | None = None
+
+    def accounts_of(self, label_ids: tuple[int, ...]) -> list[Account]:
+        accounts = self.accounts
+        return [accounts[label_id] for label_id in label_ids]
+
+    def begin(self) -> None:
+        """Start remembering how to undo what follows."""
+        self._undo = []
+
+    def keep(self) -> None:
+        """What was done since `begin` stands."""
+        self._undo = None
+
+    def undo(self) -> None:
+        """Take back everything that was done since `begin`."""
+        steps, self._undo = self._undo or [], None
+        for step in reversed(steps):
+            step()
+
+    def post(
+        self,
+        kind: Kind,
+        subject: str,
+        *,
+        label_ids: tuple[int, ...] = (),
+        locked: Amounts = NOTHING,
+        used: Amounts = NOTHING,
+        holders: int = 0,
+        tags: Tags | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        """Append an event and book what it stands for on each of its labels, all or nothing.
+
+        Raises AmountOverflowError, and then nothing was booked.
+        """
+        accounts = self.accounts_of(label_ids)
+        for place, account in enumerate(accounts):
+            try:
+                account.post(locked, used, holders)
+            except AmountOverflowError:
+                for booked in accounts[:place]:
+                    booked.post(negative(locked), negative(used), -holders)
+                raise
+        self.seq += 1
+        self.events.append(
+            Event(self.seq, self.now, kind, subject, label_ids, locked, used, holders, tags, detail)
+        )
+        self.changed_accounts.update(label_ids)
+        if self._undo is not None:
+            self._undo.append(lambda: self._unpost(accounts, locked, used, holders))
+
+    def _unpost(self, accounts: list[Account], locked: Amounts, used: Amounts, holders: int) -> None:
+        for account in accounts:
+            account.post(negative(locked), negative(used), -holders)
+        self.events.pop()
+        self.seq -= 1
+
+    def freed(self, label_ids: tuple[int, ...]) -> None:
+        """Mark the queues that may move because something was given back on these labels."""
+        capacity = False
+        for account in self.accounts_of(label_ids):
+            self.wake(account)
+            capacity = capacity or account.is_capacity
+        if capacity:
+            self.gave_back = True
+            for pool in self.pools:
+                self.wake(pool)
+
+    def wake(self, account: Account) -> None:
+        """Leave a mark that this label's queue is to be looked at, if anybody stands in it."""
+        if account.balance.first_priority is not None:
+            account.balance.wake = True
+            self.changed_accounts.add(account.label.id)
+            self.woken.add(account.label.id)
+
+    def put_application(self, application: Application) -> None:
+        before = self.applications.get(application.id)
+        self.applications[application.id] = application
+        if before is None:
+            self.created.add(application.id)
+        else:
+            self.changed[application.id] = None
+        if application.state is State.WAITING or (before is not None and before.state is State.WAITING):
+            self._requeue(before, application)
+        if self._undo is not None:
+            self._undo.append(lambda: self._restore_application(application.id, before))
+
+    def _requeue(self, before: Application | None, after: Application) -> None:
+        if before is not None:
+            self.requeued_labels.update(before.waits_on)
+        self.requeued.add(after.id)
+        self.requeued_labels.update(after.waits_on)
+        for account in self.accounts_of(after.waits_on):
+            balance = account.balance
+            if balance.first_priority is None or after.priority > balance.first_priority:
+                balance.first_priority, balance.first_seq = after.priority, after.wait_seq
+
+    def _restore_application(self, application_id: str, before: Application | None) -> None:
+        if before is None:
+            del self.applications[application_id]
+            self.created.discard(application_id)
+        else:
+            self.applications[application_id] = before
+
+    def put_node(self, node: Node) -> None:
+        self.nodes[node.label_id] = node
+        self.changed_nodes.add(node.label_id)
+        self.changed_accounts.add(node.label_id)
+
+    def put_engine(self, engine: Engine) -> None:
+        before = self.engines.get(engine.instance)
+        self.engines[engine.instance] = engine
+        self.changed_engines.add(engine.instance)
+        if self._undo is not None and before is not None:
+            self._undo.append(lambda: self.engines.__setitem__(engine.instance, before))
+

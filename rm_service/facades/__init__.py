@@ -1,0 +1,1 @@
+"""Façades: each translates its own protocol into the ledger's operations, and the outcomes back."""

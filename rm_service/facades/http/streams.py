@@ -1,0 +1,208 @@
+"""Answers without an end (events, watches, long polls), served on the event loop instead of a request thread.
+
+A `StreamRoute` claims a request and opens a `Stream`; from then on any thread pushes chunks into it. The
+`StreamHub` delivers them.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rm_service.facades.http.answer import Answer, latin_1
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """A request as stream routes see it: the path decoded, the query not, header names in lower case."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+    remote_address: str
+
+
+class Stream:
+    """One answer that stays open. `push` and `close` may be called from any thread, also before it is served.
+
+    At most `buffer_limit` bytes wait for a slow reader: beyond that the connection is cut, and the client
+    resumes where it stopped. A feeder with much to say (a resume from long ago) paces itself by `on_drain`,
+    called whenever all that was pushed has been handed on. `on_close` is called once, however the stream
+    ends. Both are called on the event loop and must not block. `keep_alive` is sent at each tick of the
+    server's one timer.
+    """
+
+    def __init__(
+        self,
+        headers: Sequence[tuple[str, str]],
+        *,
+        keep_alive: bytes = b"",
+        buffer_limit: int = 2**20,
+        on_drain: Callable[[], None] | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self.headers = headers
+        self.keep_alive = keep_alive
+        self.on_drain = on_drain
+        self.on_close = on_close
+        self.closed = False  # nothing more is taken; what was pushed before `close` is still delivered
+        self.overflowed = False  # closed because its reader was too slow
+        self._buffer_limit = buffer_limit
+        self._lock = threading.Lock()
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._changed: Callable[[Stream], None] | None = None
+
+    def push(self, chunk: bytes) -> bool:
+        """Whether the chunk was taken: False once the stream is closed, by whichever side."""
+        with self._lock:
+            if self.closed:
+                return False
+            self._size += len(chunk)
+            self.overflowed = self.closed = self._size > self._buffer_limit
+            if self.overflowed:
+                self._chunks.clear()
+            else:
+                self._chunks.append(chunk)
+            taken = not self.overflowed
+        self._tell()
+        return taken
+
+    def close(self) -> None:
+        """Ends the answer cleanly, after what was pushed."""
+        with self._lock:
+            self.closed = True
+        self._tell()
+
+    def attach(self, changed: Callable[["Stream"], None]) -> None:
+        """For the hub: `changed` is called, on any thread, when there is something to take or it closed."""
+        self._changed = changed
+
+    def take(self) -> bytes:
+        """For the hub: everything pushed since the last time."""
+        with self._lock:
+            taken = b"".join(self._chunks)
+            self._chunks.clear()
+            self._size = 0
+        return taken
+
+    def discard(self) -> None:
+        """For the hub: the client has gone, nothing can be delivered."""
+        with self._lock:
+            self.closed = True
+            self._chunks.clear()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._changed is not None:
+            self._changed(self)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRoute:
+    """Claims the requests that it answers with a stream.
+
+    `matches` is asked on the event loop for every request: it must be quick and must not block. `open` runs
+    on a request thread, so it may read the database; it returns a stream, or an `Answer` to refuse (400, 401)
+    or because there is nothing to wait for.
+    """
+
+    matches: Callable[[StreamRequest], bool]
+    open: Callable[[StreamRequest], Stream | Answer]
+
+
+class StreamHub:
+    """Serves the open streams of a loop: one wake-up for many pushes, one timer for all keep-alives."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, keep_alive_seconds: float) -> None:
+        self._loop = loop
+        self._keep_alive_seconds = keep_alive_seconds
+        self._open: dict[Stream, tuple[asyncio.Event, Callable[[], None]]] = {}
+        self._ending = False
+        self._lock = threading.Lock()
+        self._marked: set[Stream] = set()
+        loop.call_later(keep_alive_seconds, self._tick)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def end(self) -> None:
+        """Closes every stream cleanly, and a later one as soon as it opens."""
+        self._ending = True
+        for stream in list(self._open):
+            stream.close()
+
+    async def serve(self, stream: Stream, receive: Receive, send: Send, cut: Callable[[], None]) -> None:
+        """Returns when the stream has ended; `cut` aborts its connection."""
+        changed = asyncio.Event()
+        changed.set()
+        self._open[stream] = (changed, cut)
+        stream.attach(self._mark)
+        if self._ending:
+            stream.close()
+        gone = self._loop.create_task(_until_disconnected(receive))
+        gone.add_done_callback(lambda _: stream.discard())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": latin_1(stream.headers)})
+            await self._deliver(stream, changed, send)
+            if stream.overflowed:
+                cut()
+            else:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            gone.cancel()
+            stream.discard()
+            del self._open[stream]
+            if stream.on_close is not None:
+                stream.on_close()
+
+    async def _deliver(self, stream: Stream, changed: asyncio.Event, send: Send) -> None:
+        while True:
+            await changed.wait()
+            changed.clear()
+            last = stream.closed  # read before taking: a chunk pushed before `close` must not be left behind
+            chunk = stream.take()
+            if chunk:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if last:
+                return
+            if chunk and stream.on_drain is not None:
+                stream.on_drain()
+
+    def _mark(self, stream: Stream) -> None:
+        with self._lock:
+            first = not self._marked
+            self._marked.add(stream)
+        if first:
+            try:
+                self._loop.call_soon_threadsafe(self._wake)
+            except RuntimeError:
+                return  # the loop has ended, and with it every stream
+
+    def _wake(self) -> None:
+        with self._lock:
+            marked, self._marked = self._marked, set()
+        for stream in marked:
+            changed, cut = self._open.get(stream, (None, None))
+            if changed is None or cut is None:
+                continue
+            changed.set()
+            if stream.overflowed:
+                cut()  # its task may be stuck on the slow reader; this frees it
+
+    def _tick(self) -> None:
+        self._loop.call_later(self._keep_alive_seconds, self._tick)
+        for stream in list(self._open):
+            if stream.keep_alive:
+                stream.push(stream.keep_alive)
+
+
+async def _until_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,59 @@
+"""The placement index and how far in the outbox it has followed the ledger."""
+
+from sqlalchemy import select
+
+from rm_service.domain.placement import NodeIndex
+from rm_service.domain.view import View
+from rm_service.ledger import tables
+from rm_service.ledger.rulebook import Labels, RuleBook
+from rm_service.ledger.turn import Turn, Wanted
+
+MAX_BEHIND = 5_000
+"""More events than this are not followed one by one: all nodes are read again."""
+
+
+class NodeWatch:
+    """Keeps one process' placement index exact: brought up to the head within a turn, before it is asked."""
+
+    def __init__(self) -> None:
+        self.index = NodeIndex()
+        self._seq: int | None = None
+
+    def catch_up(self, turn: Turn, seq: int, book: RuleBook, labels: Labels) -> None:
+        """Follow the events up to `seq`, the head of this turn."""
+        if self._seq == seq:
+            return
+        touched = None if self._seq is None or seq - self._seq > MAX_BEHIND else self._touched(turn, self._seq)
+        if touched is None:
+            self.index = NodeIndex()
+        self._read(turn, touched, book, labels)
+        self._seq = seq
+
+    def committed(self, view: View, seq_before: int) -> None:
+        """Take over what this process has just committed itself, if nothing is missing before it."""
+        if self._seq != seq_before:
+            return
+        self.index.follow(view.accounts[label_id] for label_id in view.changed_accounts)
+        for label_id in view.changed_nodes:
+            self.index.put(view.nodes[label_id], view.accounts[label_id])
+        self._seq = view.seq
+
+    def forget(self) -> None:
+        """Start anew: what was charged while choosing may not have come true."""
+        self._seq = None
+
+    def _touched(self, turn: Turn, seq: int) -> set[int]:
+        rows = turn.connection.execute(select(tables.event.c.label_ids).where(tables.event.c.seq > seq))
+        return {label_id for row in rows for label_id in row.label_ids}
+
+    def _read(self, turn: Turn, touched: set[int] | None, book: RuleBook, labels: Labels) -> None:
+        ids = select(tables.node.c.label_id).where(~tables.node.c.removed)
+        if touched is not None:
+            ids = select(tables.node.c.label_id).where(tables.node.c.label_id.in_(touched))
+        label_ids = set(turn.connection.execute(ids).scalars())
+        rows = turn.read(Wanted(label_ids=label_ids, node_label_ids=label_ids))
+        for label_id, (key, tags) in labels.of_ids(turn.connection, book.not_met(label_ids)).items():
+            book.learn(label_id, key, tags)
+        accounts = {balance.label_id: book.account(balance) for balance in rows.balances}
+        for node in rows.nodes:
+            self.index.put(node, accounts[node.label_id])

@@ -1,0 +1,121 @@
+"""Counting in what runs when labels change: every live application gets its labels anew."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import orjson
+from sqlalchemy import select, update
+
+from rm_service.domain.amounts import Amounts, plus
+from rm_service.domain.application import HOLDING, State
+from rm_service.domain.label_rules import ChargedLabel, LabelRule, LabelRules
+from rm_service.domain.tags import Tags
+from rm_service.ledger import tables
+from rm_service.ledger.documents import Documents
+from rm_service.ledger.rulebook import Labels
+from rm_service.ledger.turn import Turn, to_json
+
+CHUNK = 5_000
+
+
+@dataclass(slots=True)
+class _Sum:
+    locked: Amounts = field(default_factory=dict)
+    used: Amounts = field(default_factory=dict)
+    applications: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    id: str
+    state: State
+    tags: Tags
+    label_ids: list[int]
+    held: Amounts
+
+
+def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] | None) -> None:
+    """Charge what runs to the labels of `rules`.
+
+    With `keys` only the labels of that one new key set are counted in; without, every balance is built anew.
+    """
+    sums: dict[int, _Sum] = defaultdict(_Sum)
+    for chunk in _live(turn, keys):
+        changed = []
+        for application in chunk:
+            charged = _with_ids(turn, labels, rules.labels_for(application.tags))
+            label_ids = [label_id for label_id, _ in charged]
+            if label_ids != application.label_ids:
+                changed.append({"id": application.id, "label_ids": label_ids})
+            _count(sums, application, charged, keys)
+        if changed:
+            documents = Documents(sqlite=turn.sqlite)
+            turn.execute(documents.update(tables.application, "id", ["label_ids"]), to_json(changed))
+    if keys is None:
+        nothing = {"locked": {}, "used": {}, "applications": 0}
+        turn.connection.execute(update(tables.balance).values(**nothing))
+    _write(turn, sums)
+
+
+def _count(
+    sums: dict[int, _Sum],
+    application: _Live,
+    charged: Iterable[tuple[int, LabelRule]],
+    keys: frozenset[str] | None,
+) -> None:
+    if application.state not in HOLDING:
+        return
+    for label_id, rule in charged:
+        if keys is None or rule.keys == keys:
+            total, part = sums[label_id], rule.charge(application.held)
+            if application.state is State.LOCKED:
+                total.locked = plus(total.locked, part)
+            else:
+                total.used = plus(total.used, part)
+            total.applications += 1
+
+
+def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
+    """The live applications (those that carry all of `keys`), a chunk at a time in the order of their ids."""
+    table = tables.application
+    columns = (table.c.id, table.c.state, table.c.tags, table.c.label_ids, table.c.requested, table.c.used)
+    query = select(*columns).where(table.c.finished_at.is_(None)).order_by(table.c.id).limit(CHUNK)
+    last: str | None = None
+    while True:
+        after = query if last is None else query.where(table.c.id > last)
+        rows = turn.connection.execute(after).all()
+        if not rows:
+            return
+        last = rows[-1].id
+        yield [
+            _Live(
+                row.id,
+                State(row.state),
+                row.tags,
+                row.label_ids,
+                row.requested if row.used is None else row.used,
+            )
+            for row in rows
+            if keys is None or keys <= row.tags.keys()
+        ]
+
+
+def _with_ids(turn: Turn, labels: Labels, charged: Iterable[ChargedLabel]) -> list[tuple[int, LabelRule]]:
+    wanted = {label.key: label for label in charged}
+    ids = labels.ids_of(turn.connection, wanted)
+    missing = {key: label.tags for key, label in wanted.items() if key not in ids}
+    if missing:
+        turn.create_labels(labels, missing)
+        ids = labels.ids_of(turn.connection, wanted)
+    return [(ids[key], label.rule) for key, label in wanted.items()]
+
+
+def _write(turn: Turn, sums: dict[int, _Sum]) -> None:
+    text = Documents(sqlite=turn.sqlite).update(tables.balance, "label_id", ["locked", "used", "applications"])
+    rows = [
+        {"label_id": label_id, "locked": total.locked, "used": total.used, "applications": total.applications}
+        for label_id, total in sums.items()
+    ]
+    for start in range(0, len(rows), CHUNK):
+        turn.execute(text, orjson.dumps(rows[start : start + CHUNK]).decode())

@@ -1,0 +1,288 @@
+"""The tables. Instants are microseconds UTC, amounts are JSON objects of integers in base units."""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+Id = String(36).with_variant(UUID(as_uuid=False), "postgresql")
+Number = BigInteger().with_variant(Integer(), "sqlite")
+"""A 64-bit key: SQLite only numbers INTEGER columns by itself."""
+
+
+def _no_negative(column: str) -> CheckConstraint:
+    """No amount in a JSON object is below 0: in its text a minus can only stand after a colon."""
+    text_ = f"replace(CAST({column} AS TEXT), ' ', '')"
+    return CheckConstraint(f"{text_} = replace({text_}, ':-', '')", column)
+
+
+ledger_head = Table(
+    "ledger_head",
+    metadata,
+    Column("one", Integer, primary_key=True, comment="always 1: whoever holds this row has the turn"),
+    Column("seq", BigInteger, nullable=False, comment="number of the last event"),
+    Column("time", BigInteger, nullable=False, comment="time of the last event"),
+    Column("epoch", BigInteger, nullable=False, comment="raised by each change of rules or limits"),
+    Column("targets", BigInteger, nullable=False, comment="highest node number ever given"),
+)
+
+rule_set = Table(
+    "rule_set",
+    metadata,
+    Column("one", Integer, primary_key=True),
+    Column("document", Json, nullable=False, comment="conversions and label rules in force"),
+)
+
+label = Table(
+    "label",
+    metadata,
+    Column("id", Number, Identity(), primary_key=True),
+    Column("key", Text, nullable=False, unique=True, comment="canonical text of the tags"),
+    Column("keys", Text, nullable=False, index=True, comment="the tag keys, sorted, comma separated"),
+    Column("tags", Json, nullable=False),
+)
+
+label_tag = Table(
+    "label_tag",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("label_id", BigInteger, primary_key=True),
+)
+
+balance = Table(
+    "balance",
+    metadata,
+    Column("label_id", Number, primary_key=True, autoincrement=False),
+    Column("locked", Json, nullable=False),
+    Column("used", Json, nullable=False),
+    Column("applications", BigInteger, nullable=False, comment="how many hold something here"),
+    Column("total", Json, comment="capacity labels: what is registered"),
+    Column("protected", Json),
+    Column("closed", Text, comment="why a capacity label takes nothing new"),
+    Column("first_priority", BigInteger, comment="rank of the first waiter"),
+    Column("first_seq", BigInteger),
+    Column("wake", Boolean, nullable=False, comment="its queue is to be looked at"),
+    Column("is_pool", Boolean, nullable=False, comment="a queue of those who ask for a node"),
+    _no_negative("locked"),
+    _no_negative("used"),
+    CheckConstraint("applications >= 0", "applications"),
+    Index("ix_balance_wake", "label_id", postgresql_where=text("wake"), sqlite_where=text("wake")),
+    Index(
+        "ix_balance_pool",
+        "label_id",
+        postgresql_where=text("is_pool AND first_priority IS NOT NULL"),
+        sqlite_where=text("is_pool AND first_priority IS NOT NULL"),
+    ),
+    postgresql_with={"fillfactor": 50},
+)
+
+LIVE = "finished_at IS NULL"
+
+application = Table(
+    "application",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("tags", Json, nullable=False),
+    Column("label_ids", Json, nullable=False, comment="the labels that it is charged to"),
+    Column("requested", Json, nullable=False),
+    Column("used", Json),
+    Column("request", Json, nullable=False, comment="the body as it was sent"),
+    Column("priority", BigInteger, nullable=False),
+    Column("lock_seconds", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("locked_at", BigInteger),
+    Column("used_at", BigInteger),
+    Column("finished_at", BigInteger),
+    Column("since", BigInteger, nullable=False),
+    Column("deadline", BigInteger),
+    Column("over_limit", Boolean, nullable=False),
+    Column("reason", Text),
+    Column("engine", Text),
+    Column("waits_on", Json, nullable=False),
+    Column("wait_seq", BigInteger),
+    Column("placement", Json),
+    CheckConstraint(
+        "state IN ('waiting', 'locked', 'used', 'released', 'expired', 'reclaimed', 'preempted', 'lost')",
+        "state",
+    ),
+    CheckConstraint("(state IN ('waiting', 'locked', 'used')) = (finished_at IS NULL)", "finished"),
+    Index(
+        "ix_application_live_tags",
+        "tags",
+        postgresql_using="gin",
+        postgresql_ops={"tags": "jsonb_path_ops"},
+        postgresql_where=text(LIVE),
+    ).ddl_if(dialect="postgresql"),
+    Index(
+        "ix_application_live",
+        "id",
+        sqlite_where=text(LIVE),
+        postgresql_where=text(LIVE),
+    ),
+    Index(
+        "ix_application_deadline",
+        "deadline",
+        postgresql_where=text("deadline IS NOT NULL"),
+        sqlite_where=text("deadline IS NOT NULL"),
+    ),
+    Index(
+        "ix_application_finished_at",
+        "finished_at",
+        postgresql_where=text("finished_at IS NOT NULL"),
+        sqlite_where=text("finished_at IS NOT NULL"),
+    ),
+)
+
+application_tag = Table(
+    "application_tag",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, primary_key=True),
+    Column("application_id", Id, primary_key=True),
+    sqlite_with_rowid=False,
+    comment="the tags of live applications; SQLite only, PostgreSQL indexes application.tags itself",
+)
+
+application_interval = Table(
+    "application_interval",
+    metadata,
+    Column("application_id", Id, primary_key=True),
+    Column("since", BigInteger, primary_key=True),
+    Column("state", Text, primary_key=True),
+    Column("until", BigInteger, nullable=False),
+    Column("amounts", Json, nullable=False),
+    comment="what an application held before its amount was adjusted or it was booked again",
+)
+
+waiter = Table(
+    "waiter",
+    metadata,
+    Column("label_id", BigInteger, primary_key=True),
+    Column("application_id", Id, primary_key=True, index=True),
+    Column("priority", BigInteger, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+)
+Index("ix_waiter_rank", waiter.c.label_id, waiter.c.priority.desc(), waiter.c.seq)
+
+node = Table(
+    "node",
+    metadata,
+    Column("label_id", Number, primary_key=True, autoincrement=False),
+    Column("instance", Text, nullable=False, index=True),
+    Column("target", BigInteger, nullable=False, unique=True),
+    Column("resource_type", Text, nullable=False),
+    Column("tags", Json, nullable=False),
+    Column("attributes", Json, nullable=False),
+    Column("devices", Json, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+    Column("reason", Text),
+    Column("last_heartbeat", BigInteger),
+    Column("deadline", BigInteger),
+    Column("removed", Boolean, nullable=False),
+    Index(
+        "ix_node_deadline",
+        "deadline",
+        postgresql_where=text("deadline IS NOT NULL"),
+        sqlite_where=text("deadline IS NOT NULL"),
+    ),
+)
+
+engine = Table(
+    "engine",
+    metadata,
+    Column("instance", Text, primary_key=True),
+    Column("application_id", Id, nullable=False, unique=True),
+    Column("node", Text),
+    Column("tags", Json, nullable=False),
+    Column("registered_at", BigInteger, nullable=False),
+    Column("last_heartbeat", BigInteger),
+    Column("deadline", BigInteger),
+    Index(
+        "ix_engine_deadline",
+        "deadline",
+        postgresql_where=text("deadline IS NOT NULL"),
+        sqlite_where=text("deadline IS NOT NULL"),
+    ),
+)
+
+limit_rule = Table(
+    "limit_rule",
+    metadata,
+    Column("id", Number, Identity(), primary_key=True),
+    Column("key", Text, nullable=False, unique=True, comment="canonical text of the tags"),
+    Column("tags", Json, nullable=False),
+    Column("total", Json, nullable=False),
+    Column("protected", Json, nullable=False),
+)
+
+event = Table(
+    "event",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("label_ids", Json, nullable=False),
+    Column("locked", Json, nullable=False, comment="what it adds to locked of each label"),
+    Column("used", Json, nullable=False),
+    Column("holders", BigInteger, nullable=False),
+    Column("tags", Json),
+    Column("detail", Json),
+    postgresql_partition_by="RANGE (time)",
+)
+
+checkpoint = Table(
+    "checkpoint",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("label_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("locked", Json, nullable=False),
+    Column("used", Json, nullable=False),
+    Column("applications", BigInteger, nullable=False),
+    Column("total", Json),
+    Column("protected", Json),
+    Column("closed", Text),
+    comment="every balance as it was after the event of this number; label 0 marks that one was written",
+)
+
+sweep = Table(
+    "sweep",
+    metadata,
+    Column("one", Integer, primary_key=True),
+    Column("succeeded_at", BigInteger, nullable=False, comment="when a sweep last ran to its end"),
+    Column("checkpoint_at", BigInteger, nullable=False),
+)
+
+access_token = Table(
+    "access_token",
+    metadata,
+    Column("id", Number, Identity(), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("hash", Text, nullable=False, unique=True, comment="SHA-256 of the token, never the token"),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+)

@@ -1,0 +1,274 @@
+"""A turn: the one transaction that may change the ledger, from taking it to giving it back.
+
+Whoever has locked the single row of `ledger_head` (on SQLite: holds the write lock) has the turn. Everything
+that the turn reads is therefore settled and stays so until it commits; no other row has to be locked.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, insert
+
+from rm_service.domain.accounts import Balance
+from rm_service.domain.application import Application, Instant, State
+from rm_service.domain.events import Event
+from rm_service.domain.registrations import Engine, Node
+from rm_service.domain.tags import Tags
+from rm_service.ledger import tables
+from rm_service.ledger.documents import Documents
+from rm_service.ledger.rulebook import Labels
+
+HEADS_READ = 17
+"""One more than a wake looks at, to know whether there are others."""
+
+_BALANCE_READ = tuple(column.name for column in fields(Balance))
+_BALANCE_WRITTEN = ("locked", "used", "applications", "total", "protected", "closed", "wake")
+_APPLICATION = tuple(column.name for column in fields(Application))
+_APPLICATION_FIXED = {"id", "request", "requested", "priority", "lock_seconds", "created_at", "placement"}
+_APPLICATION_WRITTEN = tuple(name for name in _APPLICATION if name not in _APPLICATION_FIXED)
+_NODE = tuple(column.name for column in fields(Node))
+_ENGINE = tuple(column.name for column in fields(Engine) if column.name != "removed")
+_EVENT = tuple(column.name for column in fields(Event))
+_INTERVAL = tuple(column.name for column in tables.application_interval.columns)
+_WAITER = ("label_id", "application_id", "priority", "seq")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where the ledger stands at the beginning of a turn."""
+
+    seq: int
+    targets: int
+    epoch: int
+    now: Instant
+    """The database's clock, read after the turn was taken; never before the last event's time."""
+    transaction: str | None
+    """PostgreSQL's number of this transaction, to ask later what became of it."""
+
+
+@dataclass(slots=True)
+class Wanted:
+    """The rows that a batch works on, by their keys."""
+
+    application_ids: set[str] = field(default_factory=set)
+    label_ids: set[int] = field(default_factory=set)
+    node_label_ids: set[int] = field(default_factory=set)
+    engines: set[str] = field(default_factory=set)
+    heads_of: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Rows:
+    """What was found of them."""
+
+    applications: list[Application]
+    balances: list[Balance]
+    nodes: list[Node]
+    engines: list[Engine]
+    heads: dict[int, list[str]]
+    pool_ids: list[int]
+
+
+class Statements:
+    """The texts of a turn's statements in one dialect."""
+
+    def __init__(self, *, sqlite: bool) -> None:
+        documents = Documents(sqlite=sqlite)
+        mark = documents.mark
+        members = documents.members()
+        self.take = (
+            "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, epoch, max(time, ?), NULL"
+            if sqlite
+            else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, epoch,"
+            " greatest(time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),"
+            " pg_current_xact_id()::text"
+        )
+        self.give_back = f"UPDATE ledger_head SET seq = {mark}, time = {mark}, targets = {mark} WHERE one = 1"
+        ids = members if sqlite else f"{members}::uuid"
+        numbers = members if sqlite else f"{members}::bigint"
+        charged = (
+            "SELECT l.value FROM application AS a, json_each(a.label_ids) AS l WHERE a.id IN ({0})"
+            " UNION SELECT w.value FROM application AS a, json_each(a.waits_on) AS w WHERE a.id IN ({0})"
+            if sqlite
+            else "SELECT jsonb_array_elements_text(a.label_ids || a.waits_on)::bigint"
+            " FROM application AS a WHERE a.id IN ({0})"
+        ).format(ids)
+        self.balances = documents.select(tables.balance, _BALANCE_READ, f"label_id IN ({numbers})")
+        self.balances_of = documents.select(
+            tables.balance, _BALANCE_READ, f"label_id IN ({numbers} UNION {charged})"
+        )
+        self.balances_of_marks = 3 if sqlite else 2
+        self.pools = "SELECT label_id FROM balance WHERE is_pool AND first_priority IS NOT NULL"
+        self.applications = documents.select(tables.application, _APPLICATION, f"id IN ({ids})")
+        self.nodes = documents.select(tables.node, _NODE, f"label_id IN ({numbers})")
+        self.engines = documents.select(tables.engine, _ENGINE, f"instance IN ({members})")
+        self.engines_of = documents.select(tables.engine, _ENGINE, f"application_id IN ({ids})")
+        self.heads = (
+            "SELECT application_id FROM waiter WHERE label_id ="
+            f" {mark} ORDER BY priority DESC, seq LIMIT {HEADS_READ}"
+        )
+        self.insert_applications = documents.insert(tables.application, _APPLICATION)
+        self.update_applications = documents.update(tables.application, "id", _APPLICATION_WRITTEN)
+        self.insert_intervals = documents.insert(tables.application_interval, _INTERVAL)
+        self.update_balances = documents.update(tables.balance, "label_id", _BALANCE_WRITTEN)
+        self.upsert_nodes = documents.upsert(tables.node, _NODE)
+        self.upsert_engines = documents.upsert(tables.engine, _ENGINE)
+        self.delete_engines = f"DELETE FROM engine WHERE instance IN ({members})"
+        self.insert_events = documents.insert(tables.event, _EVENT)
+        self.delete_waiters = f"DELETE FROM waiter WHERE application_id IN ({ids})"
+        self.insert_waiters = documents.insert(tables.waiter, _WAITER)
+        self.rank_waiters = (
+            "UPDATE balance SET (first_priority, first_seq) = (SELECT priority, seq FROM waiter"
+            " WHERE waiter.label_id = balance.label_id ORDER BY priority DESC, seq LIMIT 1)"
+            f" WHERE label_id IN ({numbers})"
+        )
+        self.insert_tags = (
+            "INSERT INTO application_tag (key, value, application_id) SELECT t.key, t.value, a.value ->> 'id'"
+            f" FROM json_each({mark}) AS a, json_each(a.value -> 'tags') AS t WHERE true ON CONFLICT DO NOTHING"
+        )
+        self.delete_tags = (
+            "DELETE FROM application_tag WHERE (key, value, application_id) IN (SELECT t.key, t.value,"
+            f" a.value ->> 'id' FROM json_each({mark}) AS a, json_each(a.value -> 'tags') AS t)"
+        )
+        self.notify = "SELECT pg_notify('rm_ledger', '')"
+
+
+POSTGRES = Statements(sqlite=False)
+SQLITE = Statements(sqlite=True)
+
+
+class Turn:
+    """One turn on an open connection. Leave it by `commit`, or roll the connection back."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.sqlite = connection.dialect.name == "sqlite"
+        self.texts = SQLITE if self.sqlite else POSTGRES
+        self.created_labels: list[str] = []
+        self._head: Head | None = None
+        self.driver: Any = connection.connection.driver_connection
+
+    @property
+    def number(self) -> str | None:
+        """PostgreSQL's number of this transaction, once the turn was taken."""
+        return None if self._head is None else self._head.transaction
+
+    def pipeline(self) -> AbstractContextManager[object]:
+        """Send statements without waiting for each answer, where the database can do that."""
+        pipeline: AbstractContextManager[object] = nullcontext() if self.sqlite else self.driver.pipeline()
+        return pipeline
+
+    def take(self) -> Head:
+        """Wait for the turn, unless it is taken already."""
+        if self._head is None:
+            self._head = self._ask()()
+        return self._head
+
+    def _ask(self) -> Callable[[], Head]:
+        host_time = (time.time_ns() // 1000,) if self.sqlite else ()
+        cursor = self.execute(self.texts.take, *host_time)
+        return lambda: Head(*cursor.fetchone())
+
+    def read(self, wanted: Wanted) -> Rows:
+        """Take the turn, and read the wanted rows and those that they lead to.
+
+        Engines lead to their applications, waiters and applications to their labels.
+        """
+        with self.pipeline():
+            head = self._ask() if self._head is None else None
+            rows = self._read(wanted)
+            if head is not None:
+                self._head = head()
+        return rows
+
+    def _read(self, wanted: Wanted) -> Rows:
+        texts = self.texts
+        heads = {
+            label_id: [str(row[0]) for row in self.execute(texts.heads, label_id).fetchall()]
+            for label_id in sorted(wanted.heads_of)
+        }
+        engines = [Engine(*row) for row in self._document(texts.engines, wanted.engines)()]
+        ids = wanted.application_ids.union(*heads.values(), (engine.application_id for engine in engines))
+        keys = to_json(sorted(ids))
+        applications = self._document(texts.applications, ids)
+        engines_of = self._document(texts.engines_of, ids)
+        nodes = self._document(texts.nodes, wanted.node_label_ids)
+        pools = self.execute(texts.pools)
+        labels = to_json(sorted(wanted.label_ids))
+        marks = [labels, *[keys] * (texts.balances_of_marks - 1)]
+        found = self.execute(texts.balances_of, *marks) if ids else self.execute(texts.balances, labels)
+        engines += [Engine(*row) for row in engines_of()]
+        return Rows(
+            applications=[_application(row) for row in applications()],
+            balances=[_balance(row) for row in _rows(found)],
+            nodes=[_node(row) for row in nodes()],
+            engines=engines,
+            heads=heads,
+            pool_ids=[row[0] for row in pools.fetchall()],
+        )
+
+    def create_labels(self, labels: Labels, missing: dict[str, Tags], *, pools: bool = False) -> None:
+        """Make labels that nobody has used before, each with an empty balance."""
+        for key in sorted(missing):
+            tags = dict(missing[key])
+            keys = ",".join(sorted(tags))
+            made = self.connection.execute(
+                insert(tables.label).values(key=key, keys=keys, tags=tags).returning(tables.label.c.id)
+            )
+            label_id = made.scalar_one()
+            pairs = [{"key": name, "value": value, "label_id": label_id} for name, value in tags.items()]
+            self.connection.execute(insert(tables.label_tag), pairs)
+            self.connection.execute(
+                insert(tables.balance).values(
+                    label_id=label_id, locked={}, used={}, applications=0, wake=False, is_pool=pools
+                )
+            )
+            labels.remember([(label_id, key, tags)])
+            self.created_labels.append(key)
+
+    def _document(self, text: str, keys: Iterable[object]) -> Callable[[], list[list[Any]]]:
+        """Ask for the rows with these keys; nothing is asked when there are none."""
+        wanted = sorted(keys)  # type: ignore[type-var]
+        if not wanted:
+            return list
+        cursor = self.execute(text, to_json(wanted))
+        return lambda: _rows(cursor)
+
+    def execute(self, text: str, *parameters: object) -> Any:
+        cursor = self.driver.cursor()
+        cursor.execute(text, parameters)
+        return cursor
+
+
+def _rows(cursor: Any) -> list[list[Any]]:
+    document = cursor.fetchone()[0]
+    rows: list[list[Any]] = [] if document is None else orjson.loads(document)
+    return rows
+
+
+def to_json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _application(row: list[Any]) -> Application:
+    application = Application(*row)
+    application.state = State(application.state)
+    application.label_ids = tuple(application.label_ids)
+    application.waits_on = tuple(application.waits_on)
+    application.over_limit = bool(application.over_limit)
+    return application
+
+
+def _balance(row: list[Any]) -> Balance:
+    balance = Balance(*row)
+    balance.wake = bool(balance.wake)
+    return balance
+
+
+def _node(row: list[Any]) -> Node:
+    node = Node(*row)
+    return replace(node, devices=tuple(node.devices), removed=bool(node.removed))

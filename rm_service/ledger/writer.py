@@ -1,0 +1,256 @@
+"""The writer: takes every operation that is waiting, decides them in one turn, commits once (group commit)."""
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+from typing import Any
+
+import psycopg
+import structlog
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from rm_service.domain import operations as op
+from rm_service.domain.application import SECOND
+from rm_service.domain.decide import Later
+from rm_service.domain.outcomes import Outcome
+from rm_service.domain.view import View
+from rm_service.ledger import whole
+from rm_service.ledger.batch import Batch, Group, Result
+from rm_service.ledger.commit_fate import Fate, fate_of
+from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
+from rm_service.ledger.nodes import NodeWatch
+from rm_service.ledger.rulebook import Labels, RuleBook, read_rule_book
+from rm_service.ledger.turn import Turn
+from rm_service.ledger.write import write
+
+MAX_BATCH = 512
+"""Operations a batch: beyond this a longer batch only makes everybody wait longer."""
+
+TRIES_IN_COMPANY = 3
+"""How often an operation goes into a common batch before it gets one of its own."""
+
+_log = structlog.get_logger(__name__)
+_DRIVER_ERRORS = (DBAPIError, psycopg.Error, sqlite3.Error)
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A group in the queue, and where its outcomes go."""
+
+    group: Group
+    dry_run: bool = False
+    whole: op.WholeLedgerOperation | None = None
+    tries: int = 0
+    outcomes: list[Outcome] = field(default_factory=list)
+    """Those of its operations that were decided in earlier batches."""
+    future: Future[list[Outcome]] = field(default_factory=Future)
+
+    @property
+    def alone(self) -> bool:
+        return self.whole is not None or self.tries >= TRIES_IN_COMPANY
+
+
+class Writer:
+    """The one thread of this process that changes the ledger."""
+
+    def __init__(self, engine: Engine, labels: Labels, *, wait_age_seconds: int) -> None:
+        self._engine = engine
+        self._labels = labels
+        self._wait_age = wait_age_seconds * SECOND
+        self._watch = NodeWatch()
+        self._book: RuleBook | None = None
+        self._connection: Connection | None = None
+        self._queue: deque[Waiting] = deque()
+        self._ready = Condition()
+        self._closing = False
+        self._thread = Thread(target=self._run, name="ledger-writer", daemon=True)
+        self.on_commit: list[Callable[[], object]] = []
+        """Called after each commit that made events."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Finish what is waiting, then stop."""
+        with self._ready:
+            self._closing = True
+            self._ready.notify()
+        self._thread.join()
+        self._disconnect()
+
+    def enqueue(self, waiting: Waiting) -> Future[list[Outcome]]:
+        with self._ready:
+            if self._closing:
+                raise LedgerClosedError
+            self._queue.append(waiting)
+            self._ready.notify()
+        return waiting.future
+
+    def waiting(self) -> int:
+        """How many groups stand in the queue."""
+        return len(self._queue)
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                while not self._queue and not self._closing:
+                    self._ready.wait()
+                if not self._queue:
+                    return
+                batch = self._take()
+            self._serve(batch)
+
+    def _take(self) -> list[Waiting]:
+        """The groups of the next batch: as many as fit, of one sort, in their order."""
+        first = self._queue.popleft()
+        batch, size = [first], len(first.group.operations)
+        while self._queue and not first.alone:
+            following = self._queue[0]
+            size += len(following.group.operations)
+            if size > MAX_BATCH or following.alone or following.dry_run is not first.dry_run:
+                break
+            batch.append(self._queue.popleft())
+        return batch
+
+    def _serve(self, batch: Sequence[Waiting]) -> None:
+        """Give every group of the batch its outcomes, one way or another."""
+        try:
+            self._transact(batch)
+        except OutcomeUnknownError as error:
+            self._fail(batch, error)
+        except _DRIVER_ERRORS as error:
+            self._mend(batch, error)
+        except Exception as error:
+            if len(batch) == 1:
+                _log.exception("operation_failed", operations=str(batch[0].group.operations)[:500])
+                self._fail(batch, error)
+            else:
+                self._one_by_one(batch)
+
+    def _mend(self, batch: Sequence[Waiting], error: BaseException) -> None:
+        """A database error: bad data is the fault of one group; everything else hits all of them."""
+        driver_error = error.orig if isinstance(error, DBAPIError) else error
+        if isinstance(driver_error, psycopg.OperationalError | sqlite3.OperationalError | psycopg.InterfaceError):
+            _log.warning("database_unavailable", error=str(driver_error).strip())
+            self._fail(batch, LedgerUnavailableError(str(driver_error).strip()))
+        elif len(batch) > 1:
+            self._one_by_one(batch)
+        else:
+            _log.error("operation_refused_by_database", error=str(driver_error).strip())
+            self._fail(batch, error)
+
+    def _one_by_one(self, batch: Sequence[Waiting]) -> None:
+        for waiting in batch:
+            self._serve([waiting])
+
+    def _fail(self, batch: Sequence[Waiting], error: BaseException) -> None:
+        for waiting in batch:
+            if not waiting.future.done():
+                waiting.future.set_exception(error)
+
+    def _transact(self, batch: Sequence[Waiting]) -> None:
+        connection = self._connect()
+        turn = Turn(connection)
+        woken: set[int] = set()
+        results: list[Result] = []
+        view: View | None = None
+        try:
+            connection.begin()
+            operation = batch[0].whole
+            if operation is not None:
+                outcome, woken = whole.run(turn, operation, turn.take(), self._labels)
+                results = [[outcome]]
+                connection.commit()
+                self._book = None
+                self._watch.forget()
+            else:
+                view, results = self._decide(turn, batch)
+                if batch[0].dry_run:
+                    connection.rollback()
+                    self._forget(turn)
+                else:
+                    with turn.pipeline():
+                        write(turn, view)
+                        connection.commit()
+        except BaseException as error:
+            if not self._survived(turn, error):
+                raise
+        if view is not None and not batch[0].dry_run:
+            self._watch.committed(view, view.seq - len(view.events))
+            woken = view.woken
+        self._committed(batch, results, woken)
+        if view is None or view.events:
+            for callback in self.on_commit:
+                callback()
+
+    def _decide(self, turn: Turn, batch: Sequence[Waiting]) -> tuple[View, list[Result]]:
+        """Plan with the rules that we know, and again if the turn shows that they have changed."""
+        groups = [waiting.group for waiting in batch]
+        while True:
+            if self._book is None:
+                turn.take()
+                self._book = read_rule_book(turn.connection)
+            plan = Batch(turn, self._book, self._labels, self._watch, self._wait_age)
+            plan.plan(groups)
+            rows = turn.read(plan.wanted)
+            head = turn.take()
+            if head.epoch == self._book.epoch:
+                return plan.run(groups, head, rows)
+            self._book = None
+
+    def _survived(self, turn: Turn, error: BaseException) -> bool:
+        """Whether the commit took place although the connection broke; raises if nobody can tell."""
+        self._forget(turn)
+        self._watch.forget()
+        number = turn.number
+        broke = number is not None and turn.driver.closed and isinstance(error, _DRIVER_ERRORS)
+        self._disconnect()
+        if number is None or not broke:
+            return False
+        fate = fate_of(self._engine, number)
+        if fate is Fate.UNKNOWN:
+            raise OutcomeUnknownError from error
+        return fate is Fate.COMMITTED
+
+    def _committed(self, batch: Sequence[Waiting], results: Sequence[Result], woken: set[int]) -> None:
+        """Hand out the outcomes; who must be judged again goes to the head of the queue."""
+        again: list[Waiting] = []
+        if woken:
+            again.append(Waiting(Group([op.Wake(label_id) for label_id in sorted(woken)])))
+        for waiting, result in zip(batch, results, strict=True):
+            decided = [outcome for outcome in result if not isinstance(outcome, Later)]
+            waiting.outcomes += decided
+            if len(decided) == len(result):
+                waiting.future.set_result(waiting.outcomes)
+            else:
+                rest = waiting.group.operations[len(decided) :]
+                waiting.group = Group(rest, waiting.group.atomic)
+                waiting.tries += 1
+                again.append(waiting)
+        if again:
+            with self._ready:
+                self._queue.extendleft(reversed(again))
+
+    def _forget(self, turn: Turn) -> None:
+        """Forget the labels that a rolled back turn had made."""
+        if turn.created_labels:
+            self._labels.forget(turn.created_labels)
+            self._book = None
+
+    def _connect(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.invalidate()
+                connection.close()
+            except SQLAlchemyError as error:
+                _log.debug("writer_disconnect", error=str(error))

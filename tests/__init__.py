@@ -1,0 +1,1 @@
+"""The tests mirror the rooms of the package; shared means stand here, at the top."""
