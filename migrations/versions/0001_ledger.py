@@ -9,7 +9,8 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-JSON = sa.JSON(none_as_null=True).with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
+JSON = sa.JSON(none_as_null=True)
+SEARCHED_JSON = JSON.with_variant(postgresql.JSONB(none_as_null=True), "postgresql")
 ID = sa.String(length=36).with_variant(postgresql.UUID(as_uuid=False), "postgresql")
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -49,7 +50,7 @@ def upgrade() -> None:
         "application",
         sa.Column("id", ID, nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("tags", JSON, nullable=False),
+        sa.Column("tags", SEARCHED_JSON, nullable=False),
         sa.Column("label_ids", JSON, nullable=False, comment="the labels that it is charged to"),
         sa.Column("requested", JSON, nullable=False),
         sa.Column("used", JSON, nullable=True),
@@ -157,6 +158,14 @@ def upgrade() -> None:
         postgresql_with={"fillfactor": 50},
     )
     op.create_index(
+        "ix_balance_lost",
+        "balance",
+        ["label_id"],
+        unique=False,
+        postgresql_where=sa.text("closed = 'lost'"),
+        sqlite_where=sa.text("closed = 'lost'"),
+    )
+    op.create_index(
         "ix_balance_pool",
         "balance",
         ["label_id"],
@@ -224,12 +233,12 @@ def upgrade() -> None:
         "label",
         sa.Column("id", NUMBER, sa.Identity(always=False), nullable=False),
         sa.Column("key", sa.Text(), nullable=False, comment="canonical text of the tags"),
-        sa.Column("keys", sa.Text(), nullable=False, comment="the tag keys, sorted, comma separated"),
+        sa.Column("key_set", sa.Text(), nullable=False, comment="the tag keys, sorted, comma separated"),
         sa.Column("tags", JSON, nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_label")),
         sa.UniqueConstraint("key", name=op.f("uq_label_key")),
     )
-    op.create_index(op.f("ix_label_keys"), "label", ["keys"], unique=False)
+    op.create_index(op.f("ix_label_key_set"), "label", ["key_set"], unique=False)
     op.create_table(
         "label_tag",
         sa.Column("key", sa.Text(), nullable=False),

@@ -99,7 +99,10 @@ class Account:
             return {}
         protected, locked, used = self.protected, self.balance.locked, self.balance.used
         return {
-            dimension: amount - protected.get(dimension, 0) - locked.get(dimension, 0) - used.get(dimension, 0)
+            dimension: amount
+            - protected.get(dimension, 0)
+            - locked.get(dimension, 0)
+            - used.get(dimension, 0)
             for dimension, amount in self.total.items()
         }
 
@@ -131,9 +134,7 @@ class Account:
         protected = self.protected.get(dimension, 0)
         locked, used = self.balance.locked.get(dimension, 0), self.balance.used.get(dimension, 0)
         left = total - protected - locked - used
-        return Shortfall(
-            self.label.tags, dimension, requested, left, total, protected, locked, used, reason
-        )
+        return Shortfall(self.label.tags, dimension, requested, left, total, protected, locked, used, reason)
 
     def over_limit(self) -> bool:
         """Whether more is locked and used than total - protected allows."""

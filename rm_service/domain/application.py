@@ -1,9 +1,9 @@
 """An application: one request for resources, from its asking to its end.
 
-    apply ──▶ LOCKED ──use──▶ USED ──release──▶ RELEASED
-      │         └─ lease over ─▶ RECLAIMED  └─ node or engine lost ─▶ LOST
-      └▶ WAITING ──room──▶ LOCKED
-            └─ deadline ─▶ EXPIRED
+apply ──▶ LOCKED ──use──▶ USED ──release──▶ RELEASED
+  │         └─ lease over ─▶ RECLAIMED  └─ node or engine lost ─▶ LOST
+  └▶ WAITING ──room──▶ LOCKED
+        └─ deadline ─▶ EXPIRED
 """
 
 from collections.abc import Mapping

@@ -87,11 +87,11 @@ def _report(view: View, application: Application, resource: Amounts | None) -> A
     return book_use(view, application, actual, report=True)
 
 
-def _end(view: View, engine: Engine, application: Application, state: State, reason: str | None) -> Application:
+def _end(
+    view: View, engine: Engine, application: Application, state: State, reason: str | None
+) -> Application:
     view.put_engine(replace(engine, removed=True))
-    view.post(
-        Kind.ENGINE_REMOVED, engine.instance, tags=engine.tags, detail={"application": application.id}
-    )
+    view.post(Kind.ENGINE_REMOVED, engine.instance, tags=engine.tags, detail={"application": application.id})
     return end(view, application, state, reason) if application.state in HOLDING else application
 
 

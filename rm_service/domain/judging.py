@@ -28,7 +28,9 @@ class Judgement:
         self.blocked.append(account.label.id)
 
 
-def judge(accounts: Sequence[Account], resource: Amounts, rank: Rank, turn_of: int | None = None) -> Judgement:
+def judge(
+    accounts: Sequence[Account], resource: Amounts, rank: Rank, turn_of: int | None = None
+) -> Judgement:
     """Judge a request on all of its labels. On the label `turn_of` its turn has come already."""
     judgement = Judgement()
     for account in accounts:
@@ -50,7 +52,9 @@ def not_registered(accounts: Sequence[Account]) -> Refused | None:
     for account in accounts:
         if account.is_capacity and account.total is None:
             label = ",".join(f"{key}={value}" for key, value in account.label.tags.items())
-            return Refused(Code.UNKNOWN_NODE, f"nothing is registered under {label}", label=account.label.tags)
+            return Refused(
+                Code.UNKNOWN_NODE, f"nothing is registered under {label}", label=account.label.tags
+            )
     return None
 
 

@@ -45,7 +45,9 @@ def not_usable(view: View, application: Application) -> Refused | None:
     """Why this application cannot be used, if so: its lock is over, or it holds nothing."""
     if application.state is State.USED:
         return None
-    if application.state is State.RECLAIMED or (application.state is State.LOCKED and lapsed(view, application)):
+    if application.state is State.RECLAIMED or (
+        application.state is State.LOCKED and lapsed(view, application)
+    ):
         return Refused(Code.EXPIRED, "the lock's lease is over", state=application.state)
     if application.state is not State.LOCKED:
         return Refused(Code.NO_LOCK, f"the application is {application.state}", state=application.state)
@@ -135,7 +137,8 @@ def lose(view: View, operation: op.Lose) -> Outcome:
     application = view.applications.get(operation.id)
     if application is None:
         return unknown(operation.id)
-    if application.state not in HOLDING:
+    spared = operation.only_if_node_lost and not _node_lost(view, application)
+    if application.state not in HOLDING or spared:
         return Done(application=application, repeated=True)
     return Done(application=end(view, application, State.LOST, operation.reason))
 
@@ -191,6 +194,10 @@ def insufficient(shortfalls: list[Shortfall]) -> Refused:
     closed = {"draining", "lost"}.issuperset(found.reason for found in shortfalls)
     code = Code.NODE_NOT_SCHEDULABLE if closed else Code.INSUFFICIENT_RESOURCES
     return Refused(code, detail, shortfalls=tuple(shortfalls))
+
+
+def _node_lost(view: View, application: Application) -> bool:
+    return any(account.balance.closed == "lost" for account in view.accounts_of(application.label_ids))
 
 
 def _archive(view: View, application: Application) -> None:

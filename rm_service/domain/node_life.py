@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import Account
+from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND, State
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import book_use
@@ -77,7 +78,11 @@ def lose(view: View, operation: op.LoseNode) -> Outcome:
         return Done(node=node, repeated=True)
     lost = replace(node, reason=operation.reason, deadline=None)
     _set_room(
-        view, account, lost, Kind.NODE_LOST, (account.balance.total or {}, account.balance.protected or {}, LOST)
+        view,
+        account,
+        lost,
+        Kind.NODE_LOST,
+        (account.balance.total or {}, account.balance.protected or {}, LOST),
     )
     return Done(node=lost)
 
@@ -93,7 +98,10 @@ def remove(view: View, operation: op.RemoveNode) -> Outcome:
     removed = replace(node, removed=True, deadline=None)
     account.register(None, None, None)
     view.post(
-        Kind.NODE_REMOVED, node.instance, label_ids=(account.label.id,), detail={"total": None, "closed": None}
+        Kind.NODE_REMOVED,
+        node.instance,
+        label_ids=(account.label.id,),
+        detail={"total": None, "closed": None},
     )
     view.put_node(removed)
     return Done(node=removed)
@@ -118,7 +126,7 @@ def _set_room(
     account: Account,
     node: Node,
     kind: Kind,
-    room: tuple[op.Amounts, op.Amounts, str | None],
+    room: tuple[Amounts, Amounts, str | None],
 ) -> None:
     """Set what the node has and whether it takes new work, with the event that says so."""
     total, protected, closed = room

@@ -68,10 +68,14 @@ class Reclaim:
 
 @dataclass(frozen=True, slots=True)
 class Lose:
-    """Give back what an application holds because its node or engine is gone."""
+    """Give back what an application holds because its node or engine is gone.
+
+    `only_if_node_lost`: not if the node it is charged to has registered again meanwhile.
+    """
 
     id: str
     reason: str
+    only_if_node_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +207,13 @@ class ChangeRules:
 
 @dataclass(frozen=True, slots=True)
 class ShiftDeadlines:
-    """Move every deadline by the time in which nobody could renew, because the service was away."""
+    """Move every deadline by the time in which nobody could renew, because the service was away.
 
-    microseconds: Instant
+    That time began at `seen`, the last success of a sweep that the asker knows of; if another sweep has
+    succeeded since, nothing happens.
+    """
+
+    seen: Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +231,3 @@ WholeLedgerOperation = SetLimit | RemoveLimit | ChangeRules | ShiftDeadlines | W
 """What touches rows without number and so has a batch of its own."""
 
 Operation = DecidedOperation | WholeLedgerOperation
-

@@ -62,7 +62,7 @@ class NodeIndex:
         """Take in a node as it is now, or drop it when it takes nothing any more."""
         known = self._nodes.get(node.label_id)
         is_open = not node.removed and account.balance.closed is None and account.balance.total is not None
-        tags = _selectable(node)
+        tags = selectable(node)
         if known is not None and known.tags == tags and known.is_open == is_open:
             known.total, known.left = account.total or {}, account.left()
             return
@@ -118,6 +118,9 @@ class NodeIndex:
         return self._matching[text]
 
 
-def _selectable(node: Node) -> dict[str, str]:
-    attributes = {key: value if isinstance(value, str) else str(value) for key, value in node.attributes.items()}
+def selectable(node: Node) -> dict[str, str]:
+    """What a selector of nodes is matched with: attributes as text, tags, and the node's name as `node`."""
+    attributes = {
+        key: value if isinstance(value, str) else str(value) for key, value in node.attributes.items()
+    }
     return {**attributes, **node.tags, "node": node.instance}

@@ -74,7 +74,12 @@ def without_waiting(operation: op.DecidedOperation) -> op.DecidedOperation:
 
 
 def _find_room(
-    view: View, charged: Charged, choice: Choice | None, resource: Amounts, rank: Rank, turn_of: int | None = None
+    view: View,
+    charged: Charged,
+    choice: Choice | None,
+    resource: Amounts,
+    rank: Rank,
+    turn_of: int | None = None,
 ) -> tuple[Charged, Judgement] | None:
     """Judge the labels, those of a chosen node included. None: the choice was overtaken, choose again."""
     judgement = judge(view.accounts_of(charged.label_ids), resource, rank, turn_of)

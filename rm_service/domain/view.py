@@ -211,4 +211,3 @@ class View:
         self.changed_engines.add(engine.instance)
         if self._undo is not None and before is not None:
             self._undo.append(lambda: self.engines.__setitem__(engine.instance, before))
-

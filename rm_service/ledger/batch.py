@@ -73,7 +73,9 @@ class Batch:
 
     def _resolve(self, several_tags: Iterable[Tags]) -> None:
         """Make sure that every label these tags are charged to has an id."""
-        labels = {label.key: label.tags for tags in several_tags for label in self.book.rules.labels_for(tags)}
+        labels = {
+            label.key: label.tags for tags in several_tags for label in self.book.rules.labels_for(tags)
+        }
         self._ensure(labels, pools=False)
 
     def _label_ids(self, tags: Tags) -> tuple[int, ...]:

@@ -4,7 +4,14 @@ from enum import Enum, auto
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
-from tenacity import Retrying, RetryError, retry_if_exception_type, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_fixed,
+)
 
 ASK_SECONDS = 5.0
 """How long to go on asking while the database is away or the transaction is still open."""
@@ -21,7 +28,8 @@ def fate_of(engine: Engine, number: str) -> Fate:
     retrying = Retrying(
         stop=stop_after_delay(ASK_SECONDS),
         wait=wait_fixed(0.2),
-        retry=retry_if_exception_type(SQLAlchemyError) | retry_if_result(lambda status: status == "in progress"),
+        retry=retry_if_exception_type(SQLAlchemyError)
+        | retry_if_result(lambda status: status == "in progress"),
     )
     try:
         status = retrying(_status, engine, number)

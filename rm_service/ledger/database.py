@@ -1,9 +1,9 @@
 """Connections: one engine for readers, one connection for the writer, each set up so that it fails in time."""
 
+import sqlite3
 from collections.abc import Mapping
-from typing import Any
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 READ_POOL = 8
 """More connections than this on two busy rows make PostgreSQL slower, not faster."""
@@ -28,49 +28,57 @@ WRITER_SETTINGS: Mapping[str, str] = {
     "jit": "off",
 }
 
-READER_SETTINGS: Mapping[str, str] = {"statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s"}
+READER_SETTINGS: Mapping[str, str] = {
+    "statement_timeout": "60s",
+    "idle_in_transaction_session_timeout": "60s",
+}
 
 
 def reader_engine(url: str) -> Engine:
     """The engine of everything that only reads (and of migrations)."""
-    return _engine(url, READER_SETTINGS, pool_size=READ_POOL, max_overflow=0, begin="BEGIN")
+    return _engine(url, READER_SETTINGS, "BEGIN", READ_POOL)
 
 
 def writer_engine(url: str) -> Engine:
-    """The engine of the one writer of this process; on SQLite each transaction takes the write lock at once."""
-    return _engine(url, WRITER_SETTINGS, pool_size=1, max_overflow=0, begin="BEGIN IMMEDIATE")
+    """The engine of this process' one writer; on SQLite each transaction takes the write lock at once."""
+    return _engine(url, WRITER_SETTINGS, "BEGIN IMMEDIATE", 1)
 
 
 def is_sqlite(url: str) -> bool:
     return make_url(url).get_backend_name() == "sqlite"
 
 
-def _engine(url: str, settings: Mapping[str, str], *, begin: str, **pool: Any) -> Engine:
+def _engine(url: str, settings: Mapping[str, str], begin: str, pool_size: int) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite":
-        return _sqlite(parsed, begin, **pool)
+        return _sqlite(parsed, begin, pool_size)
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-    engine = create_engine(
+    return create_engine(
         parsed,
         connect_args={**_KEEPALIVES, "options": options, "application_name": "rm-service"},
+        pool_size=pool_size,
+        max_overflow=0,
         pool_timeout=10,
-        pool_pre_ping=begin == "BEGIN",
-        **pool,
+        pool_pre_ping=True,
     )
-    return engine
 
 
-def _sqlite(url: URL, begin: str, **pool: Any) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, **pool)
+def _sqlite(url: URL, begin: str, pool_size: int) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args={"timeout": 30, "check_same_thread": False},
+        pool_size=pool_size,
+        max_overflow=0,
+    )
 
     @event.listens_for(engine, "connect")
-    def set_up(connection: Any, _record: object) -> None:
+    def set_up(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver starts no transactions of its own
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=30000"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
-    def start(connection: Any) -> None:
+    def start(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
 
     return engine

@@ -17,7 +17,9 @@ class OutcomeUnknownError(Exception):
     """
 
     def __init__(self) -> None:
-        super().__init__("the connection broke while the change was being committed; its outcome is not known")
+        super().__init__(
+            "the connection broke while the change was being committed; its outcome is not known"
+        )
 
 
 class LedgerClosedError(Exception):

@@ -23,7 +23,9 @@ class NodeWatch:
         """Follow the events up to `seq`, the head of this turn."""
         if self._seq == seq:
             return
-        touched = None if self._seq is None or seq - self._seq > MAX_BEHIND else self._touched(turn, self._seq)
+        touched = (
+            None if self._seq is None or seq - self._seq > MAX_BEHIND else self._touched(turn, self._seq)
+        )
         if touched is None:
             self.index = NodeIndex()
         self._read(turn, touched, book, labels)

@@ -112,7 +112,9 @@ def _with_ids(turn: Turn, labels: Labels, charged: Iterable[ChargedLabel]) -> li
 
 
 def _write(turn: Turn, sums: dict[int, _Sum]) -> None:
-    text = Documents(sqlite=turn.sqlite).update(tables.balance, "label_id", ["locked", "used", "applications"])
+    text = Documents(sqlite=turn.sqlite).update(
+        tables.balance, "label_id", ["locked", "used", "applications"]
+    )
     rows = [
         {"label_id": label_id, "locked": total.locked, "used": total.used, "applications": total.applications}
         for label_id, total in sums.items()

@@ -26,7 +26,9 @@ metadata = MetaData(
     }
 )
 
-Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+Json = JSON(none_as_null=True)
+"""On PostgreSQL `json`, kept as the text that it came in: these columns are read whole, never searched."""
+SearchedJson = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 Id = String(36).with_variant(UUID(as_uuid=False), "postgresql")
 Number = BigInteger().with_variant(Integer(), "sqlite")
 """A 64-bit key: SQLite only numbers INTEGER columns by itself."""
@@ -60,7 +62,7 @@ label = Table(
     metadata,
     Column("id", Number, Identity(), primary_key=True),
     Column("key", Text, nullable=False, unique=True, comment="canonical text of the tags"),
-    Column("keys", Text, nullable=False, index=True, comment="the tag keys, sorted, comma separated"),
+    Column("key_set", Text, nullable=False, index=True, comment="the tag keys, sorted, comma separated"),
     Column("tags", Json, nullable=False),
 )
 
@@ -96,6 +98,12 @@ balance = Table(
         postgresql_where=text("is_pool AND first_priority IS NOT NULL"),
         sqlite_where=text("is_pool AND first_priority IS NOT NULL"),
     ),
+    Index(
+        "ix_balance_lost",
+        "label_id",
+        postgresql_where=text("closed = 'lost'"),
+        sqlite_where=text("closed = 'lost'"),
+    ),
     postgresql_with={"fillfactor": 50},
 )
 
@@ -106,7 +114,7 @@ application = Table(
     metadata,
     Column("id", Id, primary_key=True),
     Column("state", Text, nullable=False),
-    Column("tags", Json, nullable=False),
+    Column("tags", SearchedJson, nullable=False),
     Column("label_ids", Json, nullable=False, comment="the labels that it is charged to"),
     Column("requested", Json, nullable=False),
     Column("used", Json),

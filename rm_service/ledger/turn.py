@@ -5,10 +5,10 @@ that the turn reads is therefore settled and stays so until it commits; no other
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from sqlalchemy import Connection, insert
@@ -35,6 +35,16 @@ _ENGINE = tuple(column.name for column in fields(Engine) if column.name != "remo
 _EVENT = tuple(column.name for column in fields(Event))
 _INTERVAL = tuple(column.name for column in tables.application_interval.columns)
 _WAITER = ("label_id", "application_id", "priority", "seq")
+
+
+class Cursor(Protocol):
+    """What a turn needs of a driver's cursor."""
+
+    def execute(self, text: str, parameters: Sequence[object], /) -> object: ...
+
+    def fetchone(self) -> Any: ...  # noqa: ANN401 - a row is whatever the statement selects
+
+    def fetchall(self) -> list[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +104,14 @@ class Statements:
             "SELECT l.value FROM application AS a, json_each(a.label_ids) AS l WHERE a.id IN ({0})"
             " UNION SELECT w.value FROM application AS a, json_each(a.waits_on) AS w WHERE a.id IN ({0})"
             if sqlite
-            else "SELECT jsonb_array_elements_text(a.label_ids || a.waits_on)::bigint"
+            else "SELECT json_array_elements_text(a.label_ids)::bigint FROM application AS a"
+            " WHERE a.id IN ({0}) UNION SELECT json_array_elements_text(a.waits_on)::bigint"
             " FROM application AS a WHERE a.id IN ({0})"
         ).format(ids)
         self.balances = documents.select(tables.balance, _BALANCE_READ, f"label_id IN ({numbers})")
         self.balances_of = documents.select(
             tables.balance, _BALANCE_READ, f"label_id IN ({numbers} UNION {charged})"
         )
-        self.balances_of_marks = 3 if sqlite else 2
         self.pools = "SELECT label_id FROM balance WHERE is_pool AND first_priority IS NOT NULL"
         self.applications = documents.select(tables.application, _APPLICATION, f"id IN ({ids})")
         self.nodes = documents.select(tables.node, _NODE, f"label_id IN ({numbers})")
@@ -127,7 +137,8 @@ class Statements:
             f" WHERE label_id IN ({numbers})"
         )
         self.insert_tags = (
-            "INSERT INTO application_tag (key, value, application_id) SELECT t.key, t.value, a.value ->> 'id'"
+            "INSERT INTO application_tag (key, value, application_id)"
+            " SELECT t.key, t.value, a.value ->> 'id'"
             f" FROM json_each({mark}) AS a, json_each(a.value -> 'tags') AS t WHERE true ON CONFLICT DO NOTHING"
         )
         self.delete_tags = (
@@ -199,8 +210,11 @@ class Turn:
         nodes = self._document(texts.nodes, wanted.node_label_ids)
         pools = self.execute(texts.pools)
         labels = to_json(sorted(wanted.label_ids))
-        marks = [labels, *[keys] * (texts.balances_of_marks - 1)]
-        found = self.execute(texts.balances_of, *marks) if ids else self.execute(texts.balances, labels)
+        found = (
+            self.execute(texts.balances_of, labels, keys, keys)
+            if ids
+            else self.execute(texts.balances, labels)
+        )
         engines += [Engine(*row) for row in engines_of()]
         return Rows(
             applications=[_application(row) for row in applications()],
@@ -215,9 +229,9 @@ class Turn:
         """Make labels that nobody has used before, each with an empty balance."""
         for key in sorted(missing):
             tags = dict(missing[key])
-            keys = ",".join(sorted(tags))
+            key_set = ",".join(sorted(tags))
             made = self.connection.execute(
-                insert(tables.label).values(key=key, keys=keys, tags=tags).returning(tables.label.c.id)
+                insert(tables.label).values(key=key, key_set=key_set, tags=tags).returning(tables.label.c.id)
             )
             label_id = made.scalar_one()
             pairs = [{"key": name, "value": value, "label_id": label_id} for name, value in tags.items()]
@@ -238,13 +252,13 @@ class Turn:
         cursor = self.execute(text, to_json(wanted))
         return lambda: _rows(cursor)
 
-    def execute(self, text: str, *parameters: object) -> Any:
-        cursor = self.driver.cursor()
+    def execute(self, text: str, *parameters: object) -> Cursor:
+        cursor: Cursor = self.driver.cursor()
         cursor.execute(text, parameters)
         return cursor
 
 
-def _rows(cursor: Any) -> list[list[Any]]:
+def _rows(cursor: Cursor) -> list[list[Any]]:
     document = cursor.fetchone()[0]
     rows: list[list[Any]] = [] if document is None else orjson.loads(document)
     return rows

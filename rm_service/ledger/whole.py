@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, Table, delete, insert, select, update
 
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
+from rm_service.domain.application import SECOND
 from rm_service.domain.conversions import Conversions
 from rm_service.domain.events import Kind
 from rm_service.domain.label_rules import LabelRules, RuleError
@@ -93,12 +94,16 @@ class _Change:
         return Done(), self._wake(None)
 
     def shift_deadlines(self, operation: op.ShiftDeadlines) -> tuple[Outcome, Woken]:
-        application = tables.application
-        self._shift(application, operation.microseconds, application.c.state.in_(["locked", "used"]))
-        self._shift(tables.node, operation.microseconds)
-        self._shift(tables.engine, operation.microseconds)
-        detail = {"seconds": operation.microseconds / 1_000_000}
-        self._event(Kind.DEADLINES_SHIFTED, "deadlines", None, detail)
+        """Move the deadlines, and count this as a success: another sweep that saw the same gap moves nothing."""
+        sweep, application = tables.sweep, tables.application
+        first = update(sweep).where(sweep.c.succeeded_at == operation.seen).values(succeeded_at=self.head.now)
+        if self.turn.connection.execute(first).rowcount == 0:
+            return Done(repeated=True), set()
+        gap = self.head.now - operation.seen
+        self._shift(application, gap, application.c.state.in_(["locked", "used"]))
+        self._shift(tables.node, gap)
+        self._shift(tables.engine, gap)
+        self._event(Kind.DEADLINES_SHIFTED, "deadlines", None, {"seconds": gap / SECOND})
         return Done(), set()
 
     def _shift(self, table: Table, microseconds: int, *also: ColumnElement[bool]) -> None:
@@ -114,7 +119,9 @@ class _Change:
         ).scalar_one_or_none()
         if known is not None:
             return known, False
-        return connection.execute(insert(table).values(key=key, **values).returning(table.c.id)).scalar_one(), True
+        return connection.execute(
+            insert(table).values(key=key, **values).returning(table.c.id)
+        ).scalar_one(), True
 
     def _stored_rules(self) -> dict[str, object]:
         document: dict[str, object] = self.turn.connection.execute(
@@ -153,10 +160,9 @@ class _Change:
     def _wake(self, tags: Tags | None) -> Woken:
         """Mark the queues of every label with these keys (None: of all labels)."""
         balance, label = tables.balance, tables.label
-        waited_for = balance.c.first_priority.is_not(None)
+        marked = update(balance).where(balance.c.first_priority.is_not(None)).values(wake=True)
         if tags is not None:
             keys = ",".join(sorted(tags))
-            ids = select(label.c.id).where(label.c.keys == keys)
-            waited_for &= balance.c.label_id.in_(ids)
-        marked = update(balance).where(waited_for).values(wake=True).returning(balance.c.label_id)
-        return set(self.turn.connection.execute(marked).scalars())
+            marked = marked.where(balance.c.label_id.in_(select(label.c.id).where(label.c.key_set == keys)))
+        returned = marked.returning(balance.c.label_id)
+        return set(self.turn.connection.execute(returned).scalars())

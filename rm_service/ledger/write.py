@@ -9,7 +9,7 @@ from rm_service.ledger.turn import Turn, to_json
 
 
 def write(turn: Turn, view: View) -> None:
-    """Write every change of the view and, on PostgreSQL, tell the other replicas that there is something new."""
+    """Write every change of the view; on PostgreSQL tell the other replicas that there is something new."""
     texts = turn.texts
     _write_applications(turn, view)
     if view.changed_accounts:

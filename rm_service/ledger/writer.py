@@ -1,4 +1,4 @@
-"""The writer: takes every operation that is waiting, decides them in one turn, commits once (group commit)."""
+"""The writer: takes every operation that is waiting, decides them in one turn, commits once."""
 
 import sqlite3
 from collections import deque
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
-from typing import Any
 
 import psycopg
 import structlog
@@ -124,7 +123,7 @@ class Writer:
             self._fail(batch, error)
         except _DRIVER_ERRORS as error:
             self._mend(batch, error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a fault in one group must not end the writer
             if len(batch) == 1:
                 _log.exception("operation_failed", operations=str(batch[0].group.operations)[:500])
                 self._fail(batch, error)
@@ -134,7 +133,9 @@ class Writer:
     def _mend(self, batch: Sequence[Waiting], error: BaseException) -> None:
         """A database error: bad data is the fault of one group; everything else hits all of them."""
         driver_error = error.orig if isinstance(error, DBAPIError) else error
-        if isinstance(driver_error, psycopg.OperationalError | sqlite3.OperationalError | psycopg.InterfaceError):
+        if isinstance(
+            driver_error, psycopg.OperationalError | sqlite3.OperationalError | psycopg.InterfaceError
+        ):
             _log.warning("database_unavailable", error=str(driver_error).strip())
             self._fail(batch, LedgerUnavailableError(str(driver_error).strip()))
         elif len(batch) > 1:

@@ -557,6 +557,24 @@ class TestStreams:
         assert not stream.overflowed
         assert not stream.push(b"nobody hears this")
 
+    def test_notice_a_client_that_left_before_they_opened(
+        self, server: HttpServer, connect: Connect, feed: Feed, desk: Desk
+    ) -> None:
+        busy = [connect(server), connect(server)]
+        for wire in busy:  # so that the opening has to wait
+            wire.request("/slow")
+            assert desk.entered.acquire(timeout=PATIENCE)
+        leaving = connect(server)
+        leaving.request("/feed", "Expect: 100-continue", method="GET", body="x")
+        assert leaving.head()[0] == 100
+        leaving.close()
+        later = connect(server)  # when the loop has taken this up, it knows of the leaving
+        later.request("/echo", "Expect: 100-continue", body="x")
+        assert later.head()[0] == 100
+        desk.go_on.set()
+        assert feed.left.acquire(timeout=PATIENCE)
+        assert not feed.streams[0].push(b"nobody hears this")
+
     def test_may_be_refused(self, server: HttpServer, connect: Connect) -> None:
         wire = connect(server)
         wire.request("/feed", "Authorization: Bearer wrong", method="GET")

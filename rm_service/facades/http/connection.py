@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -16,7 +17,7 @@ from rm_service.facades.http.answer import Answer, latin_1, problem
 
 LAST_SECONDS = 0.5  # when the server stops: the time for a request to begin and, if it has, to be complete
 WASTE = 8  # bytes read for each byte of body that is allowed: chunked framing, the rest of a refused body
-CUT = "rm_service.cut"  # the ASGI extension that aborts the connection: {CUT: Callable[[], None]}
+CONNECTION = "rm_service.connection"  # the ASGI extension that carries the request's `Connection`
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,16 @@ class Connection(HttpToolsProtocol):
         self._received = 0
         self._last_request = False
         self._deadline: float | None = self._due()
+        self.on_lost: Callable[[], None] | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.on_lost is not None:
+            self.on_lost()
+
+    def cut(self) -> None:
+        """Closes at once; what was written and not sent is lost."""
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -77,7 +88,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.scope["extensions"] = {CUT: self.transport.abort}  # type: ignore[dict-item]
+        self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]
         self._in_head = True
         self._head_size = 0
         self._received = 0

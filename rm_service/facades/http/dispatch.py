@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from rm_service.facades.http.answer import Answer, latin_1, problem
-from rm_service.facades.http.connection import CUT
+from rm_service.facades.http.connection import CONNECTION, Connection
 from rm_service.facades.http.request_pool import RequestPool, SaturatedError
-from rm_service.facades.http.streams import Receive, Send, Stream, StreamHub, StreamRequest, StreamRoute
+from rm_service.facades.http.streams import Send, Stream, StreamHub, StreamRequest, StreamRoute
 from rm_service.facades.http.wsgi_bridge import call_wsgi
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class BodyTooLargeError(Exception):
@@ -52,11 +53,11 @@ class Dispatcher:
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        cut: Callable[[], None] = scope["extensions"][CUT]
+        connection: Connection = scope["extensions"][CONNECTION]
         try:
             result = await self._result(scope, receive)
             if isinstance(result, Stream):
-                await self._hub.serve(result, receive, send, cut)
+                await self._hub.serve(result, send, connection)
             else:
                 headers = latin_1(result.headers)
                 await send({"type": "http.response.start", "status": result.status, "headers": headers})
@@ -65,7 +66,7 @@ class Dispatcher:
             return
         except asyncio.CancelledError:
             log.warning("%s %s was cut off: the grace of the stop is over", scope["method"], scope["path"])
-            cut()
+            connection.cut()
 
     async def _result(self, scope: Scope, receive: Receive) -> Answer | Stream:
         try:

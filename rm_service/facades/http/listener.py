@@ -52,7 +52,7 @@ class Listener(uvicorn.Server):
         await super().shutdown(sockets)
         await asyncio.gather(*accepted, return_exceptions=True)
         for connection in self._connections():  # only what outlived the grace
-            connection.transport.abort()
+            connection.cut()
 
     async def watch(self) -> None:
         """Ends what is late, until cancelled."""

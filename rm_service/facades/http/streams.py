@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rm_service.facades.http.answer import Answer, latin_1
+from rm_service.facades.http.connection import Connection
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
@@ -123,7 +123,7 @@ class StreamHub:
     def __init__(self, loop: asyncio.AbstractEventLoop, keep_alive_seconds: float) -> None:
         self._loop = loop
         self._keep_alive_seconds = keep_alive_seconds
-        self._open: dict[Stream, tuple[asyncio.Event, Callable[[], None]]] = {}
+        self._open: dict[Stream, tuple[asyncio.Event, Connection]] = {}
         self._ending = False
         self._lock = threading.Lock()
         self._marked: set[Stream] = set()
@@ -138,25 +138,26 @@ class StreamHub:
         for stream in list(self._open):
             stream.close()
 
-    async def serve(self, stream: Stream, receive: Receive, send: Send, cut: Callable[[], None]) -> None:
-        """Returns when the stream has ended; `cut` aborts its connection."""
+    async def serve(self, stream: Stream, send: Send, connection: Connection) -> None:
+        """Returns when the stream has ended."""
         changed = asyncio.Event()
         changed.set()
-        self._open[stream] = (changed, cut)
+        self._open[stream] = (changed, connection)
         stream.attach(self._mark)
+        connection.on_lost = stream.discard
+        if connection.transport.is_closing():
+            stream.discard()  # the client has left while the stream was opened
         if self._ending:
             stream.close()
-        gone = self._loop.create_task(_until_disconnected(receive))
-        gone.add_done_callback(lambda _: stream.discard())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": latin_1(stream.headers)})
             await self._deliver(stream, changed, send)
             if stream.overflowed:
-                cut()
+                connection.cut()
             else:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            gone.cancel()
+            connection.on_lost = None
             stream.discard()
             del self._open[stream]
             if stream.on_close is not None:
@@ -189,20 +190,15 @@ class StreamHub:
         with self._lock:
             marked, self._marked = self._marked, set()
         for stream in marked:
-            changed, cut = self._open.get(stream, (None, None))
-            if changed is None or cut is None:
+            if stream not in self._open:
                 continue
+            changed, connection = self._open[stream]
             changed.set()
             if stream.overflowed:
-                cut()  # its task may be stuck on the slow reader; this frees it
+                connection.cut()  # its task may be stuck on the slow reader; this frees it
 
     def _tick(self) -> None:
         self._loop.call_later(self._keep_alive_seconds, self._tick)
         for stream in list(self._open):
             if stream.keep_alive:
                 stream.push(stream.keep_alive)
-
-
-async def _until_disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

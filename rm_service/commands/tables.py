@@ -1,0 +1,104 @@
+"""Tables for people: amounts as quantities, numbers aligned to the right, at 80 columns and when piped."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rm_service.domain.quantities import format_quantity
+
+PIPED_WIDTH = 1000
+"""Columns where nobody looks: a record then stays on one line, as grep and awk want it."""
+
+BALANCE = ("total", "protected", "locked", "used", "left")
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """The console to print on; without colours and escapes where it is no terminal."""
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = PIPED_WIDTH
+    return console
+
+
+def plain(value: object) -> str:
+    """A value of the service as text that cannot steer a terminal; an absent one is a dash."""
+    if value is None or value == "":
+        return "-"
+    return _CONTROL.sub("\ufffd", str(value))
+
+
+def tags_text(tags: Mapping[str, Any]) -> str:
+    """`user=alice,creator=IDE`"""
+    return plain(",".join(f"{key}={value}" for key, value in tags.items()))
+
+
+def amounts_text(amounts: Mapping[str, int] | None) -> str:
+    """`memory=2Gi vcore=500m`"""
+    pairs = [f"{dimension}={format_quantity(dimension, amount)}" for dimension, amount in (amounts or {}).items()]
+    return plain(" ".join(pairs))
+
+
+def amount_text(dimension: str, amount: int | None) -> str:
+    """`2Gi`; a dash where there is no such amount, which is not the same as 0."""
+    return "-" if amount is None else format_quantity(dimension, amount)
+
+
+def moment_text(time: str | None) -> str:
+    """`2026-11-20 06:12:26Z`, of a time with microseconds."""
+    return plain(None if time is None else f"{time[:10]} {time[11:19]}Z")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> Table:
+    """A table without lines; the columns in `right` are numbers. Names fold where the width ends."""
+    numbers = frozenset(right)
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        if column in numbers:
+            drawn.add_column(column, justify="right", no_wrap=True)
+        else:
+            drawn.add_column(column, overflow="fold")
+    for row in rows:
+        drawn.add_row(*[Text(plain(cell)) for cell in row])
+    return drawn
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> Table:
+    """What is known of one thing: a line for each fact."""
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    drawn.add_column(style="bold", no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for name, value in pairs:
+        drawn.add_row(name, Text(plain(value)))
+    return drawn
+
+
+def balances(
+    heads: Sequence[str], records: Iterable[tuple[Sequence[object], Mapping[str, Any]]], *, right: Iterable[str] = ()
+) -> Table:
+    """Records with amounts: each begins with its `heads` and takes a line for each of its dimensions.
+
+    The amounts are those of `BALANCE`; a column that is empty or 0 everywhere is left out.
+    """
+    known = list(records)
+    shown = [name for name in BALANCE if any(any((record.get(name) or {}).values()) for _, record in known)]
+    rows: list[list[object]] = []
+    for cells, record in known:
+        lead: Sequence[object] = cells
+        for dimension in _dimensions(record):
+            amounts = [amount_text(dimension, (record.get(name) or {}).get(dimension)) for name in shown]
+            rows.append([*lead, dimension, *amounts])
+            lead = [Text("")] * len(cells)
+    return table([*heads, "dimension", *shown], rows, right=[*shown, *right])
+
+
+def _dimensions(record: Mapping[str, Any]) -> list[str]:
+    """Every dimension that the record speaks of, in the order of its total; at least one line."""
+    found = {dimension: None for name in BALANCE for dimension in record.get(name) or {}}
+    return list(found) or [""]

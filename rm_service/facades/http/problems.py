@@ -1,0 +1,159 @@
+"""Problem documents (RFC 9457): every error that the API answers has one of the codes listed here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from rm_service.domain.accounts import Shortfall
+from rm_service.domain.outcomes import Code, Refused
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What a code means: the HTTP status that it comes with, and one sentence."""
+
+    status: HTTPStatus
+    meaning: str
+
+
+PROBLEMS: Mapping[str, Problem] = {
+    # The request could not be read.
+    "malformed_request": Problem(HTTPStatus.BAD_REQUEST, "What was sent is not HTTP."),
+    "malformed_json": Problem(HTTPStatus.BAD_REQUEST, "The body is not a JSON object, or names a key twice."),
+    "unauthorized": Problem(HTTPStatus.UNAUTHORIZED, "A valid token is needed: `Authorization: Bearer …`."),
+    "not_found": Problem(HTTPStatus.NOT_FOUND, "There is nothing under this path."),
+    "method_not_allowed": Problem(HTTPStatus.METHOD_NOT_ALLOWED, "`Allow` says what the path can be asked."),
+    "not_acceptable": Problem(
+        HTTPStatus.NOT_ACCEPTABLE, "`Accept` excludes JSON, and there is nothing else."
+    ),
+    "request_timeout": Problem(HTTPStatus.REQUEST_TIMEOUT, "The request took too long to arrive."),
+    "body_too_large": Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is longer than is read."),
+    "head_too_large": Problem(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "Address and headers are longer than is read."
+    ),
+    "unsupported_media_type": Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A body must be application/json."),
+    "http_version": Problem(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "A stream needs HTTP/1.1."),
+    # The request was read, and cannot be.
+    "invalid_fields": Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "`errors` says what is wrong, field by field."
+    ),
+    Code.INVALID_LIMIT: Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "Such a limit cannot be; `errors` says why."
+    ),
+    Code.INVALID_RULES: Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "Such label rules cannot be."),
+    # What it is about is not there.
+    Code.UNKNOWN_APPLICATION: Problem(HTTPStatus.NOT_FOUND, "No application has this id."),
+    Code.UNKNOWN_NODE: Problem(
+        HTTPStatus.NOT_FOUND,
+        "No such node (or other capacity) is registered. Asked for by an application: 409.",
+    ),
+    Code.UNKNOWN_ENGINE: Problem(HTTPStatus.NOT_FOUND, "No engine is registered under this instance."),
+    Code.UNKNOWN_LIMIT: Problem(HTTPStatus.NOT_FOUND, "No limit has this id."),
+    # It does not go with what is there.
+    Code.ID_REUSED: Problem(HTTPStatus.CONFLICT, "The id belongs to another request; `field` differs."),
+    Code.ENGINE_EXISTS: Problem(HTTPStatus.CONFLICT, "The engine, or its application, is taken by another."),
+    Code.OVERFLOW: Problem(HTTPStatus.CONFLICT, "A balance would leave the range of 64 bits."),
+    Code.EXPIRED: Problem(HTTPStatus.CONFLICT, "The lock's lease is over."),
+    Code.NO_LOCK: Problem(HTTPStatus.CONFLICT, "The application holds nothing; `state` says what it is."),
+    Code.NODE_LOST: Problem(HTTPStatus.CONFLICT, "The node was given up as lost and has to register again."),
+    Code.NODE_IN_USE: Problem(HTTPStatus.CONFLICT, "Applications still hold something on the node."),
+    Code.NODE_NOT_SCHEDULABLE: Problem(HTTPStatus.CONFLICT, "The node is draining or lost."),
+    Code.INSUFFICIENT_RESOURCES: Problem(
+        HTTPStatus.CONFLICT, "`shortfalls` names every label and dimension that is short."
+    ),
+    Code.NOT_DONE: Problem(
+        HTTPStatus.FAILED_DEPENDENCY, "Another operation of the atomic batch was refused, so none took place."
+    ),
+    # It is our fault.
+    "internal": Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect; the server's log says more."),
+    "unavailable": Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The database cannot be reached. Nothing changed; repeat after `Retry-After`.",
+    ),
+    "outcome_unknown": Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The connection broke while the change was committed: ask by id what became of it.",
+    ),
+    "closing": Problem(HTTPStatus.SERVICE_UNAVAILABLE, "The service is stopping. Nothing changed."),
+    "overloaded": Problem(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait already."),
+}
+"""Every code, in the order in which the checks are made."""
+
+ASKED_FOR_STATUS = {Code.UNKNOWN_NODE: HTTPStatus.CONFLICT}
+"""Where an application asks for what is not there, its own address is right: that is a conflict."""
+
+FieldErrors = Mapping[str, Sequence[str]]
+"""Messages by the path of the field, like `operations.3.resource.memory`."""
+
+
+@dataclass(slots=True)
+class ProblemError(Exception):
+    """Raised by a handler, answered as a problem document."""
+
+    code: str
+    detail: str
+    errors: FieldErrors | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> int:
+        return PROBLEMS[self.code].status
+
+    def document(self) -> dict[str, object]:
+        """The body of the answer."""
+        return problem_document(self.code, self.detail, errors=self.errors)
+
+
+def invalid_fields(errors: FieldErrors) -> ProblemError:
+    """The refusal of a request some of whose fields cannot be."""
+    paths = list(errors)
+    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    detail = f"{paths[0]}: {' '.join(errors[paths[0]])}{more}"
+    return ProblemError("invalid_fields", detail, errors=errors)
+
+
+def problem_document(code: str, detail: str, status: int | None = None, **more: object) -> dict[str, object]:
+    """A problem document; members of `more` that are None or empty are left out."""
+    number = HTTPStatus(PROBLEMS[code].status if status is None else status)
+    document: dict[str, object] = {
+        "status": int(number),
+        "title": number.phrase,
+        "detail": detail,
+        "code": str(code),
+    }
+    document.update((name, value) for name, value in more.items() if value)
+    return document
+
+
+def refusal_document(refused: Refused, *, asked_for: bool = False) -> dict[str, object]:
+    """The problem document of a refusal by the ledger. `asked_for`: it answers an apply."""
+    code = refused.code
+    status = ASKED_FOR_STATUS.get(code) if asked_for else None
+    errors = None
+    if code is Code.INVALID_LIMIT and refused.field is not None:
+        errors = {refused.field: [refused.detail.removeprefix(f"{refused.field}: ")]}
+    return problem_document(
+        code,
+        refused.detail,
+        status,
+        shortfalls=[shortfall_document(each) for each in refused.shortfalls],
+        state=refused.state,
+        field=refused.field,
+        label=refused.label,
+        errors=errors,
+    )
+
+
+def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
+    """One label and dimension that is short, with every amount that led to it."""
+    return {
+        "label": shortfall.label,
+        "dimension": shortfall.dimension,
+        "requested": shortfall.requested,
+        "left": shortfall.left,
+        "total": shortfall.total,
+        "protected": shortfall.protected,
+        "locked": shortfall.locked,
+        "used": shortfall.used,
+        "reason": shortfall.reason,
+    }

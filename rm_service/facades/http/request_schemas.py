@@ -1,0 +1,230 @@
+"""The bodies and queries of requests. What is not named here is refused by its name."""
+
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from rm_service.domain.placement import STRATEGIES
+from rm_service.facades.http.fields import (
+    MAX_SECONDS,
+    AmountsField,
+    AttributesField,
+    IdField,
+    InstanceField,
+    SelectorField,
+    TagsField,
+    TextField,
+    TimeField,
+    TypeField,
+    WholeField,
+    WholeTextField,
+)
+
+MAX_PAGE = 1000
+MAX_OPERATIONS = 1000
+MAX_DEVICES = 4096
+
+Loaded = dict[str, Any]
+
+
+class PlacementSchema(Schema):
+    """Ask for a node instead of naming one."""
+
+    selector = SelectorField(load_default="", metadata={"examples": ["gpu=T4"]})
+    strategy = fields.String(load_default="first_fit", validate=validate.OneOf(STRATEGIES))
+
+
+class ApplySchema(Schema):
+    """Ask for a resource under tags."""
+
+    tags = TagsField(required=True)
+    resource = AmountsField(required=True)
+    id = IdField(metadata={"description": "A UUID made by the client; the same again repeats the request."})
+    wait_seconds = WholeField(0, MAX_SECONDS, metadata={"description": "0: refused at once; the default."})
+    lock_seconds = WholeField(1, MAX_SECONDS, metadata={"description": "How long an unused lock lasts."})
+    priority = WholeField(-1_000_000_000, 1_000_000_000, metadata={"description": "Higher goes first."})
+    placement = fields.Nested(PlacementSchema)
+
+    @validates_schema(skip_on_field_errors=True)
+    def check(self, data: Loaded, **_: object) -> None:
+        """What the fields say together."""
+        amounts, tags = data["resource"]
+        if not any(amounts.values()):
+            raise ValidationError("at least one amount must be above 0", "resource")
+        for key, value in tags.items():
+            if data["tags"].get(key, value) != value:
+                reason = f"is {data['tags'][key]!r}, but the resource names {value!r}"
+                raise ValidationError({"tags": {key: [reason]}})
+        if "placement" in data and "node" in data["tags"]:
+            raise ValidationError("the tag node names one already", "placement")
+
+
+class UseSchema(Schema):
+    """What is really used; a dimension that is not named keeps its amount."""
+
+    resource = AmountsField()
+
+
+class RenewSchema(Schema):
+    """Start the lock's lease anew."""
+
+    lock_seconds = WholeField(1, MAX_SECONDS)
+
+
+class EmptySchema(Schema):
+    """Nothing needs to be said."""
+
+
+class ApplyOperationSchema(ApplySchema):
+    """`apply` in a batch."""
+
+    op = fields.String(required=True)
+
+
+class UseOperationSchema(UseSchema):
+    """`use` in a batch."""
+
+    op = fields.String(required=True)
+    id = IdField(required=True)
+
+
+class RenewOperationSchema(RenewSchema):
+    """`renew` in a batch."""
+
+    op = fields.String(required=True)
+    id = IdField(required=True)
+
+
+class ReleaseOperationSchema(Schema):
+    """`release` in a batch."""
+
+    op = fields.String(required=True)
+    id = IdField(required=True)
+
+
+BATCH_OPERATIONS: dict[str, Schema] = {
+    "apply": ApplyOperationSchema(),
+    "use": UseOperationSchema(),
+    "renew": RenewOperationSchema(),
+    "release": ReleaseOperationSchema(),
+}
+
+
+class OperationField(fields.Field[Loaded]):
+    """One operation of a batch: `op` says which."""
+
+    def _deserialize(self, value: object, *_: object, **__: object) -> Loaded:
+        if not isinstance(value, dict):
+            raise ValidationError("must be an object")
+        schema = BATCH_OPERATIONS.get(str(value.get("op")))
+        if schema is None:
+            raise ValidationError({"op": [f"must be one of {', '.join(BATCH_OPERATIONS)}"]})
+        loaded: Loaded = schema.load(value)
+        return loaded
+
+
+class BatchSchema(Schema):
+    """Operations in their order."""
+
+    operations = fields.List(
+        OperationField(), required=True, validate=validate.Length(min=1, max=MAX_OPERATIONS)
+    )
+    atomic = fields.Boolean(
+        load_default=False,
+        truthy={True},
+        falsy={False},
+        metadata={"description": "All of them or none; a wait counts as a refusal."},
+    )
+
+
+class DeviceSchema(Schema):
+    """Devices of one kind on a node."""
+
+    name = InstanceField(required=True)
+    count = WholeField(1, 1_000_000, load_default=1)
+    attributes = AttributesField(load_default=dict)
+
+
+class NodeSchema(Schema):
+    """What a node has."""
+
+    resource_type = TypeField(load_default=lambda: TypeField().deserialize("LoadInstance"))
+    total = fields.Raw(required=True)
+    protected = fields.Raw(load_default=dict)
+    tags = TagsField(load_default=dict)
+    attributes = AttributesField(load_default=dict)
+    devices = fields.List(
+        fields.Nested(DeviceSchema), load_default=list, validate=validate.Length(max=MAX_DEVICES)
+    )
+    applications = fields.List(
+        IdField(),
+        load_default=list,
+        validate=validate.Length(max=10_000),
+        metadata={"description": "What runs there; those given up as lost are booked again."},
+    )
+
+
+class DrainSchema(Schema):
+    """Why the node is drained."""
+
+    reason = TextField()
+
+
+class EngineSchema(Schema):
+    """A started engine, the application it runs for, and what it really uses."""
+
+    application = IdField(required=True)
+    node = InstanceField()
+    resource = AmountsField()
+    tags = TagsField(load_default=dict)
+
+
+class LimitSchema(Schema):
+    """The limit of a tag combination; the value `*` gives every value its own."""
+
+    tags = TagsField(required=True)
+    total = AmountsField(required=True)
+    protected = AmountsField(load_default=lambda: ({}, {}))
+
+
+class PageQuery(Schema):
+    """One page of a list."""
+
+    limit = WholeTextField(1, MAX_PAGE, load_default=100)
+    cursor = fields.String(metadata={"description": "`next_cursor` of the page before."})
+
+
+class SelectorQuery(PageQuery):
+    """A page of what a selector selects."""
+
+    selector = SelectorField(load_default="")
+
+
+class ApplicationsQuery(PageQuery):
+    """Which applications, newest first."""
+
+    state = fields.String(metadata={"description": "States, separated by commas."})
+    tag = SelectorField(load_default="", metadata={"description": "A selector over the tags."})
+
+
+class WaitQuery(Schema):
+    """How long to wait for an application that waits."""
+
+    wait = WholeTextField(0, 300, metadata={"description": "Seconds; answered as soon as it waits no more."})
+
+
+class UsageQuery(Schema):
+    """Usage by which tags, of what, and when."""
+
+    by = fields.String(required=True, metadata={"description": "Tag keys, separated by commas."})
+    where = SelectorField(load_default="")
+    at = TimeField(metadata={"description": "A past moment."})
+
+
+class EventsQuery(Schema):
+    """Events after a number."""
+
+    after = WholeTextField(0, 2**63 - 1, load_default=0)
+    limit = WholeTextField(1, MAX_PAGE, load_default=100)
+    selector = SelectorField(load_default="", metadata={"description": "Over the tags; live stream only."})
+    kind = fields.String(metadata={"description": "How the kind begins; live stream only."})

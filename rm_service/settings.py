@@ -1,0 +1,206 @@
+"""The service's settings: the defaults of config/default.yaml, a file over them, the environment over both."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from marshmallow import Schema, ValidationError, fields, validate
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from rm_service.bundled import bundled
+
+PREFIX = "RM_"
+NOT_OURS = frozenset({"RM_URL", "RM_TOKEN", "RM_TOKEN_FILE"})
+"""Variables of the same prefix that speak to the command line's client."""
+TESTS_PREFIX = "RM_TEST_"
+OFF = "off"
+
+
+class SettingsError(ValueError):
+    """A setting is unknown or wrong. `source` is the file or "the environment"; `faults` say what, by name."""
+
+    def __init__(self, source: str, faults: Mapping[str, str]) -> None:
+        self.source = source
+        self.faults = dict(faults)
+        super().__init__("\n".join(f"{source}: {name}: {fault}" for name, fault in faults.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `rm-service serve` can be told; docs/settings.md describes each. Durations are seconds."""
+
+    database_url: str
+    http_bind: str
+    grpc_bind: str
+    workers: int
+    secret_key_file: str | None
+    lock_seconds: int
+    sweep_seconds: int
+    checkpoint_seconds: int
+    node_silence_seconds: int
+    engine_silence_seconds: int
+    wait_age_seconds: int
+    http_threads: int
+    max_body_bytes: int
+    log_level: str
+    log_format: str
+    auth: str
+    rules: Mapping[str, object] = field(repr=False)
+    """`conversions` and `label_rules`, as the ledger takes them."""
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a request must carry a token: always, never, or unless HTTP is bound to this machine only."""
+        return self.auth == "token" or (self.auth == "auto" and not is_loopback(self.http_bind))
+
+    def shown(self) -> dict[str, object]:
+        """The effective settings for a log: without rules, and without the password of the database."""
+        shown = asdict(self)
+        del shown["rules"]
+        shown["database_url"] = make_url(self.database_url).render_as_string(hide_password=True)
+        return shown
+
+
+class _WholeNumber(fields.Integer):
+    """A whole number, or its text; 5.7 is not 5."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | None:  # noqa: ANN401
+        if isinstance(value, bool | float):
+            raise self.make_error("invalid")
+        number: int | None = super()._deserialize(value, attr, data, **kwargs)
+        return number
+
+
+def _check_address(text: str) -> None:
+    if text != OFF:
+        _check_bind(text)
+
+
+def _check_bind(text: str) -> None:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > 65535:
+        raise ValidationError("must be host:port")
+
+
+def _check_url(text: str) -> None:
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise ValidationError("is not the address of a database") from error
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise ValidationError("must begin with sqlite:/// or postgresql+psycopg://")
+    if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
+        raise ValidationError("must name a file: what is held must outlive the process")
+
+
+def _from(least: int, most: int) -> fields.Integer:
+    return _WholeNumber(required=True, validate=validate.Range(least, most))
+
+
+def _one_of(*choices: str) -> fields.String:
+    return fields.String(required=True, validate=validate.OneOf(choices))
+
+
+_DAY = 86_400
+_SCHEMA = Schema.from_dict(
+    {
+        "database_url": fields.String(required=True, validate=_check_url),
+        "http_bind": fields.String(required=True, validate=_check_bind),
+        "grpc_bind": fields.String(required=True, validate=_check_address),
+        "workers": _from(1, 64),
+        "secret_key_file": fields.String(required=True, allow_none=True),
+        "lock_seconds": _from(1, 30 * _DAY),
+        "sweep_seconds": _from(1, 3600),
+        "checkpoint_seconds": _from(10, 30 * _DAY),
+        "node_silence_seconds": _from(1, 30 * _DAY),
+        "engine_silence_seconds": _from(1, 30 * _DAY),
+        "wait_age_seconds": _from(0, 30 * _DAY),
+        "http_threads": _from(1, 1024),
+        "max_body_bytes": _from(1024, 256 * 2**20),
+        "log_level": _one_of("debug", "info", "warning", "error"),
+        "log_format": _one_of("console", "json"),
+        "auth": _one_of("auto", "token", "none"),
+        "conversions": fields.Raw(required=True, allow_none=True),
+        "label_rules": fields.Raw(required=True, allow_none=True),
+    },
+    name="SettingsSchema",
+)()
+VARIABLES = tuple(
+    f"{PREFIX}{name.upper()}" for name in _SCHEMA.fields if name not in {"conversions", "label_rules"}
+)
+"""Every environment variable that is a setting."""
+
+
+def read_settings(file: Path | None, environment: Mapping[str, str]) -> Settings:
+    """The effective settings. `file` replaces whole top-level keys of config/default.yaml.
+
+    Raises SettingsError for a key, a variable that begins with RM_, or a value that is none.
+    """
+    values = _checked(bundled("config/default.yaml"), {})
+    if file is not None:
+        values = _checked(file, values)
+    source = "the environment"
+    spoken = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(PREFIX) and name not in NOT_OURS and not name.startswith(TESTS_PREFIX)
+    }
+    unknown = sorted(spoken.keys() - set(VARIABLES))
+    if unknown:
+        raise SettingsError(source, {name: f"unknown; known are {', '.join(VARIABLES)}" for name in unknown})
+    given = {name.removeprefix(PREFIX).lower(): text for name, text in spoken.items()}
+    _load(given, source, PREFIX)
+    values |= given
+    loaded = _load(values, source, PREFIX, whole=True)
+    _check_together(loaded)
+    rules = {name: loaded.pop(name) for name in ("conversions", "label_rules")}
+    return Settings(rules=rules, **loaded)
+
+
+def is_loopback(bind: str) -> bool:
+    """Whether `host:port` can be reached from this machine only."""
+    host = bind.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _checked(file: Path, under: dict[str, Any]) -> dict[str, Any]:
+    """The file's keys over those given; each is checked here, so that the fault names this file."""
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise SettingsError(str(file), {"(the file)": str(error)}) from error
+    if document is None:
+        document = {}
+    if not isinstance(document, dict):
+        raise SettingsError(str(file), {"(the file)": "must be a mapping of settings"})
+    unknown = [str(name) for name in document if name not in _SCHEMA.fields]
+    if unknown:
+        known = ", ".join(_SCHEMA.fields)
+        raise SettingsError(str(file), {name: f"unknown; known are {known}" for name in unknown})
+    _load(document, str(file), "")
+    return {**under, **document}
+
+
+def _load(values: Mapping[str, Any], source: str, prefix: str, *, whole: bool = False) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = _SCHEMA.load(dict(values), partial=not whole)
+    except ValidationError as error:
+        faults: dict[str, str] = {}
+        for name, messages in error.normalized_messages().items():
+            faults[f"{prefix}{name.upper()}" if prefix else name] = " ".join(map(str, messages))
+        raise SettingsError(source, faults) from error
+    return loaded
+
+
+def _check_together(values: Mapping[str, Any]) -> None:
+    if values["workers"] > 1 and make_url(values["database_url"]).get_backend_name() == "sqlite":
+        raise SettingsError("the settings", {"workers": "SQLite serves one process: needs PostgreSQL"})
