@@ -7,13 +7,16 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import embedded, engine, growth, replicas
+from benchmarks import embedded, engine, growth, http_batch, http_single, replicas, streams
 from benchmarks.report import Findings, as_json
 from benchmarks.setting import Setting
 
 BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "engine": engine.measure,
+    "http": http_single.measure,
+    "batch": http_batch.measure,
     "growth": growth.measure,
+    "streams": streams.measure,
     "replicas": replicas.measure,
     "sqlite": embedded.measure,
 }

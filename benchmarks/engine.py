@@ -1,11 +1,12 @@
-"""The ledger in process against plain SQL: one grant an operation, everything written that production writes."""
+"""The ledger in process against plain SQL: everything written that production writes."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 
 from benchmarks import traffic
-from benchmarks.floor import Floor
 from benchmarks.flight import in_flight, lives_in_flight, on_threads
+from benchmarks.floor import Floor
 from benchmarks.report import Cell, Findings, Ratio, Table
 from benchmarks.rounds import Load, alternate, p50, p99, rate
 from benchmarks.setting import Setting
@@ -23,29 +24,18 @@ def measure(setting: Setting) -> Findings:
         with closing(traffic.open_ledger(url, traffic.SPREAD)) as ledger:
             seconds = setting.seconds
             sides: dict[str, Callable[[], Load]] = {}
+            lives: dict[str, Callable[[], Load]] = {}
             for where, sets in traffic.SETS.items():
                 sides |= {
-                    f"floor, {where}": lambda where=where: floor.grants(where, seconds),
-                    f"engine, {CALLERS} callers, {where}": lambda sets=sets: in_flight(
-                        ledger, CALLERS, seconds, sets
-                    ),
-                    f"engine, {FEW} callers, {where}": lambda sets=sets: in_flight(
-                        ledger, FEW, seconds, sets
-                    ),
-                    f"engine, {FEW} threads, {where}": lambda sets=sets: on_threads(
-                        ledger, FEW, seconds, sets
-                    ),
+                    f"floor, {where}": partial(floor.grants, where, seconds),
+                    f"engine, {CALLERS} callers, {where}": partial(in_flight, ledger, CALLERS, seconds, sets),
+                    f"engine, {FEW} callers, {where}": partial(in_flight, ledger, FEW, seconds, sets),
+                    f"engine, {FEW} threads, {where}": partial(on_threads, ledger, FEW, seconds, sets),
                 }
-            measured = alternate(sides, setting.rounds)
-            lives = alternate(
-                {
-                    f"whole lives, {CALLERS} callers, {where}": lambda sets=sets: lives_in_flight(
-                        ledger, CALLERS, seconds, sets
-                    )
-                    for where, sets in traffic.SETS.items()
-                },
-                1,
-            )
+                lives[f"whole lives, {CALLERS} callers, {where}"] = partial(
+                    lives_in_flight, ledger, CALLERS, seconds, sets
+                )
+            measured = alternate(sides, setting.rounds) | alternate(lives, 1)
     ratios = [
         Ratio(
             f"engine at {CALLERS} callers to the floor, {where}", quotient(measured, where, CALLERS), target
@@ -54,7 +44,7 @@ def measure(setting: Setting) -> Findings:
     ]
     return Findings(
         "The engine against the floor",
-        [_table(measured | lives)],
+        [_table(measured)],
         ratios,
         [
             *(

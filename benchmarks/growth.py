@@ -1,13 +1,14 @@
-"""What grows with the ledger and what does not: the cost of a grant as applications and labels become many."""
+"""Growth: what a grant and a question cost as applications and labels become many."""
 
 import statistics
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks import traffic
 from benchmarks.flight import Flight
-from benchmarks.large_ledger import pause_of_a_limit, usage_by_user
+from benchmarks.large_ledger import empty_sweep, pause_of_a_limit, sweep_plan, usage_by_user, usage_of_live
 from benchmarks.report import Cell, Findings, Ratio, Table
 from benchmarks.rounds import alternate
 from benchmarks.setting import Setting
@@ -36,13 +37,13 @@ class Part:
 
 
 def measure(setting: Setting) -> Findings:
-    """Live applications, labels, usage by user, the pause of a new limit."""
+    """Live applications, labels, usage by user, an empty sweep, the pause of a new limit."""
     with ExitStack() as stack:
         empty, full = (stack.enter_context(opened(setting, USERS)) for _ in range(2))
         populate(full, LIVE)
         parts = [_by_live(setting, empty, full)]
         populate(empty, LIVE_FEW)
-        parts += [_usage(setting, empty, full), _pause(full)]
+        parts += [_usage(setting, empty, full), _sweep(setting, empty, full), _pause(full)]
     with opened(setting, FEW_SETS) as few, opened(setting, MANY_SETS) as many:
         parts.append(_by_labels(setting, few, many))
     return Findings(
@@ -91,13 +92,13 @@ def burst(ledger: Ledger, sets: int) -> float:
 
 
 def _bursts(setting: Setting) -> int:
-    return max(3, round(2 * setting.seconds * setting.rounds))
+    return max(3, round(3 * setting.seconds * setting.rounds))
 
 
 def _by_live(setting: Setting, empty: Ledger, full: Ledger) -> Part:
     none, many = "a grant, none live on its labels", f"a grant, {LIVE:,} live on each of its labels"
     costs = medians(
-        alternate({none: lambda: burst(empty, 1), many: lambda: burst(full, 1)}, _bursts(setting))
+        alternate({none: partial(burst, empty, 1), many: partial(burst, full, 1)}, _bursts(setting))
     )
     rows: list[tuple[Cell, ...]] = [(name, cost, "us") for name, cost in costs.items()]
     claim = f"a grant with {LIVE:,} live applications on the same labels to one with none"
@@ -109,9 +110,9 @@ def _by_labels(setting: Setting, few: Ledger, many: Ledger) -> Part:
     same = "a grant, 10,000 labels, spread over 100 of them"
     spread = "a grant, 10,000 labels, spread over all"
     sides = {
-        small: lambda: burst(few, FEW_SETS),
-        same: lambda: burst(many, FEW_SETS),
-        spread: lambda: burst(many, MANY_SETS),
+        small: partial(burst, few, FEW_SETS),
+        same: partial(burst, many, FEW_SETS),
+        spread: partial(burst, many, MANY_SETS),
     }
     costs = medians(alternate(sides, _bursts(setting)))
     rows: list[tuple[Cell, ...]] = [(name, cost, "us") for name, cost in costs.items()]
@@ -125,19 +126,33 @@ def _by_labels(setting: Setting, few: Ledger, many: Ledger) -> Part:
         for how, side in (("the same traffic", same), ("spread over all", spread))
     ]
     note = (
-        "Spread over all, a batch changes three times as many balances when there are 10,000 labels: neighbours"
-        " in the queue share fewer of them. The same traffic shows what the labels alone cost."
+        "Spread over all, a batch changes three times as many balances when there are 10,000 labels, because"
+        " neighbours in the queue share fewer. The same traffic shows what the labels alone cost."
     )
     return Part(rows, ratios, [note])
 
 
 def _usage(setting: Setting, few: Ledger, full: Ledger) -> Part:
     less, more = (f"usage --by user, {live:,} live" for live in (LIVE_FEW, LIVE))
-    sides = {less: lambda: usage_by_user(few, USERS), more: lambda: usage_by_user(full, USERS)}
+    sides = {less: partial(usage_by_user, few, USERS), more: partial(usage_by_user, full, USERS)}
     times = medians(alternate(sides, 20 * setting.rounds))
     rows: list[tuple[Cell, ...]] = [(name, milliseconds, "ms") for name, milliseconds in times.items()]
+    summed = statistics.median(usage_of_live(full) for _ in range(setting.rounds))
+    rows.append((f"the same without a roll-up, summed over {LIVE:,} live", summed, "ms"))
     claim = f"usage --by user with {LIVE:,} live applications to {LIVE_FEW:,}, {USERS} users"
     return Part(rows, [Ratio(claim, times[more] / times[less], USAGE_TARGET, at_least=False)], [])
+
+
+def _sweep(setting: Setting, few: Ledger, full: Ledger) -> Part:
+    sides = {
+        f"a sweep that finds nothing due, {live:,} live": partial(empty_sweep, ledger)
+        for live, ledger in ((LIVE_FEW, few), (LIVE, full))
+    }
+    times = medians(alternate(sides, 20 * setting.rounds))
+    rows: list[tuple[Cell, ...]] = [(name, milliseconds, "ms") for name, milliseconds in times.items()]
+    plan = sweep_plan(full)
+    rows.append((f"pages that it touches, {LIVE:,} live", plan.pages, "8 KiB"))
+    return Part(rows, [], [f"The empty sweep reads {', '.join(plan.scans)}."])
 
 
 def _pause(full: Ledger) -> Part:

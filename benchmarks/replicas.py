@@ -4,6 +4,7 @@ import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from functools import partial
 
 from benchmarks import traffic
 from benchmarks.flight import Flight
@@ -13,6 +14,7 @@ from benchmarks.setting import Setting
 
 CALLERS = 256
 TARGET = 0.8
+ONE, TWO = "one replica", "two replicas"
 READY = 2.0
 """Seconds in which every process has opened its ledger and flies."""
 
@@ -24,21 +26,17 @@ def measure(setting: Setting) -> Findings:
         ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes,
     ):
         traffic.open_ledger(url, traffic.SPREAD).close()
-        measured = alternate(
-            {
-                f"{replicas} replica{'s' * (replicas > 1)}, {where}": lambda replicas=replicas, sets=sets: (
-                    together(processes, url, replicas, sets, setting.seconds)
-                )
-                for where, sets in traffic.SETS.items()
-                for replicas in (1, 2)
-            },
-            setting.rounds,
-        )
+        sides = {
+            f"{name}, {where}": partial(together, processes, url, replicas, sets, setting.seconds)
+            for where, sets in traffic.SETS.items()
+            for replicas, name in ((1, ONE), (2, TWO))
+        }
+        measured = alternate(sides, setting.rounds)
     rows = [(name, rate(loads), p99(loads)) for name, loads in measured.items()]
     ratios = [
         Ratio(
             f"two replicas to one, {where}",
-            rate(measured[f"2 replicas, {where}"]) / rate(measured[f"1 replica, {where}"]),
+            rate(measured[f"{TWO}, {where}"]) / rate(measured[f"{ONE}, {where}"]),
             TARGET,
         )
         for where in traffic.SETS

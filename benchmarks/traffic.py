@@ -1,4 +1,4 @@
-"""What is asked for: grants under the tags of the default rules, on one hot set of labels or spread over many.
+"""What is asked for: grants under the tags of the default rules, on one hot set of labels or over many.
 
 A grant is charged to seven labels: node, user, user+creator+engineType, the queue and its root,
 and the roll-ups creator and engineType; in three dimensions. User and node differ from set to set; creator,
@@ -7,7 +7,6 @@ engineType and queue are shared by all, as a cluster's are.
 
 import json
 import random
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from rm_service.bundled import bundled
 from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Done
 from rm_service.ledger.database import reader_engine
+from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.schema import migrate
 
@@ -54,7 +54,7 @@ def apply(number: int) -> op.Apply:
     """A new application in one set."""
     its_tags = tags(number)
     return op.Apply(
-        id=str(uuid.uuid4()),
+        id=new_id(),
         tags=its_tags,
         resource=RESOURCE,
         lock_seconds=LOCK_SECONDS,

@@ -53,17 +53,19 @@ class ApiClient:
     """Speaks with one service; not to be shared by threads.
 
     `timeout` is in seconds. `attempts` above 1 sends a request again when the answer was lost, or when it
-    was 503 (after the time that the answer asks for): only for requests that may be repeated.
+    was 503 (after the time that the answer asks for): only for requests that may be repeated. Raises
+    ValueError for a `url` that does not begin with http:// or https:// and a host.
     """
 
     def __init__(
         self, url: str = DEFAULT_URL, token: str | None = None, *, timeout: float = 60, attempts: int = 1
     ) -> None:
+        host = host_of(url)
         self.url = url.rstrip("/")
         self.timeout = timeout
         self._session = requests.Session()
         # A proxy of the surroundings does not lead to this machine, and asking for one takes time.
-        self._session.trust_env = urlsplit(url).hostname not in LOOPBACK
+        self._session.trust_env = host not in LOOPBACK
         self._session.auth = _Bearer(token)
         retry = Retry(
             total=attempts - 1,
@@ -111,7 +113,7 @@ class ApiClient:
     def close(self) -> None:
         self._session.close()
 
-    def _send(  # noqa: PLR0913 - one request has that many parts
+    def _send(
         self,
         method: str,
         path: str,
@@ -135,7 +137,7 @@ class ApiClient:
                 allow_redirects=False,
                 stream=stream,
             )
-        except (requests.RequestException, ValueError) as error:
+        except requests.RequestException as error:
             raise UnreachableError(self.url, _reason(error)) from error
         if not response.ok or response.is_redirect:
             raise self._refusal(response)
@@ -152,6 +154,14 @@ class ApiClient:
         if document is None or "json" not in response.headers.get("Content-Type", ""):
             return UnexpectedAnswerError(self.url, response.status_code, response.text)
         return ProblemError({"status": response.status_code, **document})
+
+
+def host_of(url: str) -> str:
+    """The host of an http or https URL. Raises ValueError for any other text."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"{url!r} is not like {DEFAULT_URL}")
+    return parts.hostname
 
 
 class _Bearer(AuthBase):

@@ -1,4 +1,4 @@
-"""The service's settings: the defaults of config/default.yaml, a file over them, the environment over both."""
+"""The service's settings: the defaults of config/default.yaml, a file over them, the environment over all."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ OFF = "off"
 
 
 class SettingsError(ValueError):
-    """A setting is unknown or wrong. `source` is the file or "the environment"; `faults` say what, by name."""
+    """A setting is unknown or wrong. `source` is the file or "the environment", `faults` say what by name."""
 
     def __init__(self, source: str, faults: Mapping[str, str]) -> None:
         self.source = source
@@ -54,7 +54,7 @@ class Settings:
 
     @property
     def needs_token(self) -> bool:
-        """Whether a request must carry a token: always, never, or unless HTTP is bound to this machine only."""
+        """Whether a request must carry a token: always, never, or unless only this machine can ask."""
         return self.auth == "token" or (self.auth == "auto" and not is_loopback(self.http_bind))
 
     def shown(self) -> dict[str, object]:
@@ -68,11 +68,10 @@ class Settings:
 class _WholeNumber(fields.Integer):
     """A whole number, or its text; 5.7 is not 5."""
 
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int | None:  # noqa: ANN401
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:  # noqa: ANN401
         if isinstance(value, bool | float):
             raise self.make_error("invalid")
-        number: int | None = super()._deserialize(value, attr, data, **kwargs)
-        return number
+        return super()._deserialize(value, attr, data, **kwargs)
 
 
 def _check_address(text: str) -> None:
@@ -185,7 +184,7 @@ def _checked(file: Path, under: dict[str, Any]) -> dict[str, Any]:
     unknown = [str(name) for name in document if name not in _SCHEMA.fields]
     if unknown:
         known = ", ".join(_SCHEMA.fields)
-        raise SettingsError(str(file), {name: f"unknown; known are {known}" for name in unknown})
+        raise SettingsError(str(file), dict.fromkeys(unknown, f"unknown; known are {known}"))
     _load(document, str(file), "")
     return {**under, **document}
 
@@ -195,7 +194,7 @@ def _load(values: Mapping[str, Any], source: str, prefix: str, *, whole: bool = 
         loaded: dict[str, Any] = _SCHEMA.load(dict(values), partial=not whole)
     except ValidationError as error:
         faults: dict[str, str] = {}
-        for name, messages in error.normalized_messages().items():
+        for name, messages in dict(error.messages_dict).items():
             faults[f"{prefix}{name.upper()}" if prefix else name] = " ".join(map(str, messages))
         raise SettingsError(source, faults) from error
     return loaded

@@ -21,6 +21,7 @@ from rm_service.api_client import (
     ProblemError,
     UnexpectedAnswerError,
     UnreachableError,
+    host_of,
 )
 from rm_service.commands.problems import describe_problem
 from rm_service.commands.tables import make_console
@@ -64,8 +65,21 @@ def read_token(token: str | None, file: Path | None) -> str | None:
     return lines[0]
 
 
+def _check_url(_context: click.Context, _option: click.Parameter, url: str) -> str:
+    try:
+        host_of(url)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return url
+
+
 url_option = click.option(
-    "--url", envvar="RM_URL", default=DEFAULT_URL, show_default=True, help="Where the service is [RM_URL]."
+    "--url",
+    envvar="RM_URL",
+    default=DEFAULT_URL,
+    show_default=True,
+    callback=_check_url,
+    help="Where the service is [RM_URL].",
 )
 token_option = click.option(
     "--token-file",
@@ -95,7 +109,7 @@ def asks_service(command: Callable[..., Any]) -> Callable[..., Any]:
     @client_options
     @json_option
     @functools.wraps(command)
-    def with_service(*args: Any, url: str, token: str | None, as_json: bool, **options: Any) -> None:
+    def with_service(*args: Any, url: str, token: str | None, as_json: bool, **options: Any) -> None:  # noqa: ANN401
         client = ApiClient(url, token)
         try:
             command(Service(client, make_console(), as_json), *args, **options)
@@ -108,7 +122,7 @@ def asks_service(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def end_with(error: Exception, *, as_json: bool) -> None:
-    """Say why there is no result, and exit with its code: a problem as JSON on standard output if asked so."""
+    """Say why there is no result, and exit with its code. `as_json`: a problem is printed as it is."""
     if isinstance(error, ProblemError):
         if as_json:
             print_json(error.document)

@@ -1,6 +1,6 @@
 """What is typed on a command line as `key=value`: tags and amounts."""
 
-from typing import Any
+from collections.abc import Iterable
 
 import click
 
@@ -8,46 +8,33 @@ from rm_service.domain.quantities import QuantityError, parse_quantity
 from rm_service.domain.tags import key_fault, value_fault
 
 
-class TagType(click.ParamType):
-    """`user=alice`, read into a pair; everything behind the first `=` is the value."""
-
-    name = "key=value"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value
-        key, equals, text = value.partition("=")
-        fault = "write it as key=value" if not equals else key_fault(key) or value_fault(text)
-        if fault:
-            self.fail(f"{value!r}: {fault}", param, ctx)
-        return key, text
+def read_tags(_context: click.Context, _option: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
+    """`user=alice` each; everything behind the first `=` is the value."""
+    tags: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        fault = "write it as key=value" if not equals else key_fault(key) or value_fault(value)
+        if fault or key in tags:
+            raise click.BadParameter(f"{pair!r}: {fault or 'the key is there twice'}")
+        tags[key] = value
+    return tags
 
 
-class AmountsType(click.ParamType):
-    """`memory=2Gi,vcore=500m`, read into base units by dimension."""
-
-    name = "dimension=quantity,..."
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> dict[str, int]:
-        if isinstance(value, dict):
-            return value
-        amounts: dict[str, int] = {}
-        for pair in value.split(","):
-            dimension, equals, text = pair.strip().partition("=")
-            if not equals or not dimension:
-                self.fail(f"{pair!r}: write it as dimension=quantity, like memory=2Gi", param, ctx)
-            if dimension in amounts:
-                self.fail(f"{dimension!r} is there twice", param, ctx)
-            try:
-                amounts[dimension] = parse_quantity(text, dimension)
-            except QuantityError as error:
-                self.fail(f"{dimension}: {error}", param, ctx)
-        return amounts
-
-
-TAG = TagType()
-AMOUNTS = AmountsType()
+def read_amounts(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> dict[str, int] | None:
+    """`memory=2Gi,vcore=500m` in base units; None stays None."""
+    if text is None:
+        return None
+    amounts: dict[str, int] = {}
+    for pair in text.split(","):
+        dimension, equals, quantity = pair.strip().partition("=")
+        if not equals or not dimension:
+            raise click.BadParameter(f"{pair!r}: write it as dimension=quantity, like memory=2Gi")
+        if dimension in amounts:
+            raise click.BadParameter(f"{dimension!r} is there twice")
+        try:
+            amounts[dimension] = parse_quantity(quantity, dimension)
+        except QuantityError as error:
+            raise click.BadParameter(f"{dimension}: {error}") from error
+    return amounts

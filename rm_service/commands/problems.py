@@ -17,34 +17,27 @@ def describe_problem(problem: Document) -> Iterator[RenderableType]:
     detail = problem.get("detail") or problem.get("title") or f"status {problem.get('status')}"
     code = problem.get("code")
     yield Text(f"Refused: {plain(detail)}" + (f" ({plain(code)})" if code else ""))
-    for field, faults in field_errors(problem.get("errors")):
-        yield Text(f"  {plain(field)}: {plain(faults)}")
+    for path, faults in (problem.get("errors") or {}).items():
+        yield Text(f"  {plain(path)}: {plain(' '.join(map(str, faults)))}")
     if problem.get("shortfalls"):
         yield shortfalls_table(problem["shortfalls"])
 
 
-def field_errors(errors: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Each field's path with what is wrong there, from an object of any depth."""
-    if isinstance(errors, Mapping):
-        for key, inner in errors.items():
-            yield from field_errors(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(errors, list):
-        yield path, "; ".join(map(str, errors))
-    elif errors is not None:
-        yield path, str(errors)
-
-
 def shortfalls_table(shortfalls: Iterable[Mapping[str, Any]]) -> RenderableType:
-    """Every label and dimension that is short, with the amounts that led to it."""
+    """Every label and dimension that is short, with the amounts that led to it.
+
+    `protected` is left out where it is 0 everywhere, the reason where it is nothing but `short`.
+    """
     known = list(shortfalls)
-    reasons = ["reason"] if any(one.get("reason", "short") != "short" for one in known) else []
+    amounts = [name for name in SHORT if name != "protected" or any(one.get(name) for one in known)]
+    reasons = ["because"] if any(one.get("reason", "short") != "short" for one in known) else []
     rows = [
         [
             tags_text(one["label"]),
-            *[str(one["reason"]).replace("_", " ") for _ in reasons],
             one["dimension"],
-            *[amount_text(one["dimension"], one.get(name)) for name in SHORT],
+            *[amount_text(one["dimension"], one.get(name)) for name in amounts],
+            *[str(one["reason"]).replace("_", " ") for _ in reasons],
         ]
         for one in known
     ]
-    return table(["short on", *reasons, "dimension", *SHORT], rows, right=SHORT)
+    return table(["short on", "dimension", *amounts, *reasons], rows, right=amounts)

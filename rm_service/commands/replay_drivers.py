@@ -4,23 +4,21 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-import yaml
-
 from rm_service.api_client import ApiClient, ProblemError
-from rm_service.bundled import bundled
 from rm_service.commands.trace import TraceNode, TraceTask
 from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.selectors import Operator, Requirement, Selector
-from rm_service.ledger.audit import audit
 from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.schema import migrate
+from rm_service.services.books import Books
+from rm_service.settings import read_settings
 
 RESOURCE_TYPE = "Special"
 """The resource type whose dimensions are free: memory, vcore and milli-GPUs."""
@@ -159,9 +157,7 @@ class EmbeddedDriver:
         engine = reader_engine(url)
         migrate(engine)
         engine.dispose()
-        config = yaml.safe_load(bundled("config/default.yaml").read_text(encoding="utf-8"))
-        rules = {part: config[part] for part in ("conversions", "label_rules")}
-        self.ledger = Ledger(LedgerSettings(url, rules=rules))
+        self.ledger = Ledger(LedgerSettings(url, rules=read_settings(None, {}).rules))
         self.ledger.open()
 
     def register(self, nodes: Sequence[TraceNode], trace: str) -> None:
@@ -177,9 +173,7 @@ class EmbeddedDriver:
 
     def apply(self, task: TraceTask, trace: str) -> Granted | NotGranted:
         placement = op.Placement(selector_for(task, trace), "first_fit")
-        apply = op.Apply(
-            str(uuid.uuid4()), tags_of(task), task.resource, placement=placement, id_is_new=True
-        )
+        apply = op.Apply(str(uuid.uuid4()), tags_of(task), task.resource, placement=placement, id_is_new=True)
         outcome = self.ledger.submit([apply])[0]
         if isinstance(outcome, Refused) and outcome.code is Code.INSUFFICIENT_RESOURCES:
             return _not_granted(
@@ -204,7 +198,7 @@ class EmbeddedDriver:
         _done(f"application {application_id}", self.ledger.submit([op.Release(application_id)])[0])
 
     def audit(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+        return asdict(Books(self.ledger).audit())
 
     def close(self) -> None:
         self.ledger.close()

@@ -16,6 +16,9 @@ PIPED_WIDTH = 1000
 
 BALANCE = ("total", "protected", "locked", "used", "left")
 
+BLANK = Text("")
+"""The cell below a value that holds for this line too."""
+
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -35,13 +38,15 @@ def plain(value: object) -> str:
 
 
 def tags_text(tags: Mapping[str, Any]) -> str:
-    """`user=alice,creator=IDE`"""
-    return plain(",".join(f"{key}={value}" for key, value in tags.items()))
+    """`user=alice, creator=IDE`: a line may end between two."""
+    return plain(", ".join(f"{key}={value}" for key, value in tags.items()))
 
 
 def amounts_text(amounts: Mapping[str, int] | None) -> str:
     """`memory=2Gi vcore=500m`"""
-    pairs = [f"{dimension}={format_quantity(dimension, amount)}" for dimension, amount in (amounts or {}).items()]
+    pairs = [
+        f"{dimension}={format_quantity(dimension, amount)}" for dimension, amount in (amounts or {}).items()
+    ]
     return plain(" ".join(pairs))
 
 
@@ -55,17 +60,25 @@ def moment_text(time: str | None) -> str:
     return plain(None if time is None else f"{time[:10]} {time[11:19]}Z")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Iterable[str] = ()) -> Table:
-    """A table without lines; the columns in `right` are numbers. Names fold where the width ends."""
-    numbers = frozenset(right)
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Iterable[str] = (),
+    whole: Iterable[str] = (),
+) -> Table:
+    """A table without lines; the columns in `right` are numbers. Where the width ends the others fold, but
+    not those in `whole`.
+    """
+    numbers, unfolded = frozenset(right), frozenset(whole)
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         if column in numbers:
             drawn.add_column(column, justify="right", no_wrap=True)
         else:
-            drawn.add_column(column, overflow="fold")
+            drawn.add_column(column, overflow="fold", no_wrap=column in unfolded)
     for row in rows:
-        drawn.add_row(*[Text(plain(cell)) for cell in row])
+        drawn.add_row(*[cell if cell is BLANK else Text(plain(cell)) for cell in row])
     return drawn
 
 
@@ -80,7 +93,10 @@ def facts(pairs: Iterable[tuple[str, object]]) -> Table:
 
 
 def balances(
-    heads: Sequence[str], records: Iterable[tuple[Sequence[object], Mapping[str, Any]]], *, right: Iterable[str] = ()
+    heads: Sequence[str],
+    records: Iterable[tuple[Sequence[object], Mapping[str, Any]]],
+    *,
+    right: Iterable[str] = (),
 ) -> Table:
     """Records with amounts: each begins with its `heads` and takes a line for each of its dimensions.
 
@@ -94,7 +110,7 @@ def balances(
         for dimension in _dimensions(record):
             amounts = [amount_text(dimension, (record.get(name) or {}).get(dimension)) for name in shown]
             rows.append([*lead, dimension, *amounts])
-            lead = [Text("")] * len(cells)
+            lead = [BLANK] * len(cells)
     return table([*heads, "dimension", *shown], rows, right=[*shown, *right])
 
 

@@ -221,13 +221,20 @@ class WriteCheckpoint:
     """Write down every balance, so that events before this moment are no longer needed to prove them."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordSweep:
+    """Note that a sweep was alive at `at`; an earlier moment than the one noted changes nothing."""
+
+    at: Instant
+
+
 ApplicationOperation = Apply | Use | Renew | Release | Reclaim | Lose
 NodeOperation = RegisterNode | HeartbeatNode | DrainNode | UndrainNode | LoseNode | RemoveNode
 EngineOperation = RegisterEngine | HeartbeatEngine | RemoveEngine | LoseEngine
 DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | Wake
 """What `decide` judges, one after another, within one batch."""
 
-WholeLedgerOperation = SetLimit | RemoveLimit | ChangeRules | ShiftDeadlines | WriteCheckpoint
+WholeLedgerOperation = SetLimit | RemoveLimit | ChangeRules | ShiftDeadlines | WriteCheckpoint | RecordSweep
 """What touches rows without number and so has a batch of its own."""
 
 Operation = DecidedOperation | WholeLedgerOperation

@@ -11,7 +11,7 @@ from rm_service.domain.judging import ARRIVAL, Judgement, Rank, judge, not_regis
 from rm_service.domain.lease import end, insufficient, lapsed
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.tags import Tags
-from rm_service.domain.view import Charged, Choice, View
+from rm_service.domain.view import Charged, Choice, Room, View
 
 HEADS = 16
 """How many waiters of one label a wake looks at."""
@@ -102,12 +102,10 @@ def _nowhere(label: Tags, choice: Choice, resource: Amounts) -> list[Shortfall]:
     reason = "no_node_fits" if choice.matching else "no_node_matches"
     rooms = {room.dimension: room for room in choice.rooms}
     found = []
-    for dimension, amount in resource.items():
-        room = rooms.get(dimension)
-        left, total = (room.left, room.total) if room else (0, 0)
-        found.append(Shortfall(label, dimension, amount, left, total, 0, 0, 0, reason))
-    short = [shortfall for shortfall in found if shortfall.left < shortfall.requested]
-    return short or found
+    for dimension, amount in resource.items() or [("", 0)]:
+        room = rooms.get(dimension) or Room(dimension, 0, 0)
+        found.append(Shortfall(label, dimension, amount, room.left, room.total, 0, 0, 0, reason))
+    return [shortfall for shortfall in found if shortfall.left < shortfall.requested] or found
 
 
 def _asked(view: View, operation: op.Apply, charged: Charged) -> Application:

@@ -1,7 +1,7 @@
 """A batch: what rows its operations need, what is decided on them, one after another."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
@@ -64,6 +64,7 @@ class Batch:
         view = View(now=head.now, seq=head.seq, targets=head.targets, wait_age=self.wait_age)
         view.charged, view.node_labels, view.heads = self.charged, self.node_labels, rows.heads
         self._take_in(view, rows)
+        self._charge_anew(view)
         self._take_in_pools(view, rows.pool_ids)
         self._choose(view, head, groups)
         results: list[Result] = []
@@ -143,6 +144,17 @@ class Batch:
             book.learn(label_id, key, tags)
         for balance in rows.balances:
             accounts[balance.label_id] = book.account(balance)
+
+    def _charge_anew(self, view: View) -> None:
+        """What was given up as lost may come back: it is then charged by the rules of today, not of its time."""
+        lost = [found for found in view.applications.values() if found.state is State.LOST]
+        if not lost:
+            return
+        self._resolve([application.tags for application in lost])
+        for application in lost:
+            label_ids = self._label_ids(application.tags)
+            view.applications[application.id] = replace(application, label_ids=label_ids)
+            self._read_accounts(view, label_ids)
 
     def _take_in_pools(self, view: View, pool_ids: Iterable[int]) -> None:
         """Pools in which somebody waits are woken by any capacity that is freed."""

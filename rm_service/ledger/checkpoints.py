@@ -23,6 +23,7 @@ def write_checkpoint(connection: Connection, seq: int, now: Instant) -> None:
         columns = ["label_id", "locked", "used", "applications", "total", "protected", "closed"]
         moved = or_(
             balance.c.total.is_not(None),
+            balance.c.applications != 0,
             cast(balance.c.locked, String) != "{}",
             cast(balance.c.used, String) != "{}",
         )

@@ -1,11 +1,11 @@
 """What is due: one statement whose every part is a probe of a small partial index.
 
-Nothing is locked: what it names is judged again, on settled rows, by the operations that follow.
+Nothing is locked. What it names is judged again, on settled rows, by the operations that follow.
 """
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, text
@@ -15,35 +15,39 @@ from rm_service.domain.application import Instant
 BOUND = 500
 """The most that is named of each kind; the rest is named by the next look."""
 
+_STRANDED = (
+    "SELECT a.id, n.instance, n.reason FROM balance AS b {joins}"
+    " WHERE b.closed = 'lost' AND b.applications > 0 AND a.state IN ('locked', 'used')"
+)
 _PARTS = {
-    "applications": "SELECT id AS due FROM application WHERE deadline <= {now} ORDER BY deadline",
-    "nodes": "SELECT instance AS due FROM node WHERE deadline <= {now} ORDER BY deadline",
-    "engines": "SELECT instance AS due FROM engine WHERE deadline <= {now} ORDER BY deadline",
-    "woken": "SELECT label_id AS due FROM balance WHERE wake",
-    "stranded": (
-        "SELECT {pair} AS due FROM balance AS b JOIN node AS n ON n.label_id = b.label_id"
-        " JOIN {held_by_node} WHERE b.closed = 'lost' AND b.applications > 0"
-    ),
+    "applications": ("d.id", "SELECT id FROM application WHERE deadline <= {now} ORDER BY deadline"),
+    "nodes": ("d.instance", "SELECT instance FROM node WHERE deadline <= {now} ORDER BY deadline"),
+    "engines": ("d.instance", "SELECT instance FROM engine WHERE deadline <= {now} ORDER BY deadline"),
+    "woken": ("d.label_id", "SELECT label_id FROM balance WHERE wake"),
+    "stranded": ("{array}(d.id, d.instance, d.reason)", _STRANDED),
 }
 
-_POSTGRES = {
-    "now": "(extract(epoch FROM now()) * 1000000)::bigint",
-    "pair": "json_build_array(a.id, n.instance, n.reason)",
-    "held_by_node": (
-        "application AS a ON a.finished_at IS NULL AND a.state IN ('locked', 'used')"
-        " AND a.tags @> jsonb_build_object('node', n.instance)"
-    ),
-    "document": "coalesce(json_agg(d.due), '[]')::text",
-}
-
-_SQLITE = {
-    "now": ":now",
-    "pair": "json_array(a.id, n.instance, n.reason)",
-    "held_by_node": (
-        "application_tag AS t ON t.key = 'node' AND t.value = n.instance"
-        " JOIN application AS a ON a.id = t.application_id AND a.state IN ('locked', 'used')"
-    ),
-    "document": "json_group_array(d.due)",
+_WORDS = {
+    "postgresql": {
+        "now": "CAST(extract(epoch FROM now()) * 1000000 AS bigint)",
+        "joins": (
+            "JOIN node AS n ON n.label_id = b.label_id JOIN application AS a"
+            " ON a.finished_at IS NULL AND a.tags @> jsonb_build_object('node', n.instance)"
+        ),
+        "array": "json_build_array",
+        "gather": "json_agg",
+    },
+    "sqlite": {
+        "now": ":now",
+        # A cross join is SQLite's way to say in which order to join: from the few lost nodes outwards.
+        "joins": (
+            "CROSS JOIN node AS n ON n.label_id = b.label_id"
+            " CROSS JOIN application_tag AS t ON t.key = 'node' AND t.value = n.instance"
+            " CROSS JOIN application AS a ON a.id = t.application_id"
+        ),
+        "array": "json_array",
+        "gather": "json_group_array",
+    },
 }
 
 
@@ -59,39 +63,54 @@ class Stranded:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What the database's clock says is due, at most `BOUND` of each kind, and when a sweep last succeeded."""
+    """What is due by the database's clock, at most `BOUND` of each kind, and when a sweep last succeeded."""
 
     now: Instant
     succeeded_at: Instant
-    """0: no sweep ever succeeded."""
+    """0: none has, ever."""
     checkpoint_at: Instant
     applications: tuple[str, ...]
     """Ids of those past their deadline."""
     nodes: tuple[str, ...]
-    """Instances that have been silent for too long."""
+    """Instances that have been silent for too long; `engines` likewise."""
     engines: tuple[str, ...]
     stranded: tuple[Stranded, ...]
     woken: tuple[int, ...]
-    """Labels whose queue is marked to be looked at."""
+    """Ids of labels whose queue is marked to be looked at."""
 
 
-def due_statement(*, sqlite: bool) -> str:
-    """The statement's text; on SQLite it takes the host's time as `:now`."""
-    words = _SQLITE if sqlite else _POSTGRES
+def due_statement(dialect: str) -> str:
+    """The statement's text for `postgresql` or `sqlite`; there it takes the host's time as `:now`."""
+    words = _WORDS[dialect]
     columns = [f"{words['now']} AS now", "succeeded_at", "checkpoint_at"]
-    for name, part in _PARTS.items():
-        rows = f"{part.format(**words)} LIMIT {BOUND}"
-        columns.append(f"(SELECT {words['document']} FROM ({rows}) AS d) AS {name}")
-    return f"SELECT {', '.join(columns)} FROM sweep"
-
-
-_STATEMENTS = {name: text(due_statement(sqlite=name == "sqlite")) for name in ("sqlite", "postgresql")}
+    for name, (item, rows) in _PARTS.items():
+        gather = f"{words['gather']}({item})".format(**words)
+        columns.append(f"(SELECT {gather} FROM ({rows} LIMIT {BOUND}) AS d) AS {name}".format(**words))
+    return f"SELECT {', '.join(columns)} FROM sweep WHERE one = 1"
 
 
 def read_due(connection: Connection) -> Due:
     """Look at what is due."""
     dialect = connection.dialect.name
-    host_time = {"now": time.time_ns() // 1000} if dialect == "sqlite" else {}
-    row = connection.execute(_STATEMENTS[dialect], host_time).one()
-    found: dict[str, Sequence[object]] = {name: orjson.loads(row._mapping[name]) for name in _PARTS}
-    return Due(row.now, row.succeeded_at, row.checkpoint_at, **_typed(found))
+    if dialect == "sqlite":
+        host_time = {"now": time.time_ns() // 1000}
+    else:
+        host_time = {}
+        # A plan made while the tables were small must not read them whole when they have grown.
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+    row = connection.execute(text(due_statement(dialect)), host_time).mappings().one()
+    return Due(
+        now=row["now"],
+        succeeded_at=row["succeeded_at"],
+        checkpoint_at=row["checkpoint_at"],
+        applications=tuple(_items(row["applications"])),
+        nodes=tuple(_items(row["nodes"])),
+        engines=tuple(_items(row["engines"])),
+        stranded=tuple([Stranded(*item) for item in _items(row["stranded"])]),
+        woken=tuple(_items(row["woken"])),
+    )
+
+
+def _items(document: str | list[Any] | None) -> list[Any]:
+    """An array as the driver gives it: PostgreSQL's is read already, and None when it is empty."""
+    return orjson.loads(document) if isinstance(document, str) else document or []

@@ -35,6 +35,11 @@ def run(turn: Turn, operation: op.WholeLedgerOperation, head: Head, labels: Labe
         return change.change_rules(operation)
     if isinstance(operation, op.ShiftDeadlines):
         return change.shift_deadlines(operation)
+    if isinstance(operation, op.RecordSweep):
+        sweep = tables.sweep
+        later = update(sweep).where(sweep.c.succeeded_at < operation.at).values(succeeded_at=operation.at)
+        turn.connection.execute(later)
+        return Done(), set()
     write_checkpoint(turn.connection, head.seq, head.now)
     return Done(), set()
 

@@ -34,6 +34,16 @@ TRIES_IN_COMPANY = 3
 
 _log = structlog.get_logger(__name__)
 _DRIVER_ERRORS = (DBAPIError, psycopg.Error, sqlite3.Error)
+_BAD_DATA = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    psycopg.ProgrammingError,
+    psycopg.NotSupportedError,
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.ProgrammingError,
+    sqlite3.NotSupportedError,
+)
 
 
 @dataclass(slots=True)
@@ -80,6 +90,7 @@ class Writer:
             self._ready.notify()
         self._thread.join()
         self._disconnect()
+        self._engine.dispose()
 
     def enqueue(self, waiting: Waiting) -> Future[list[Outcome]]:
         with self._ready:
@@ -115,14 +126,14 @@ class Writer:
             batch.append(self._queue.popleft())
         return batch
 
-    def _serve(self, batch: Sequence[Waiting]) -> None:
+    def _serve(self, batch: Sequence[Waiting], *, again: bool = False) -> None:
         """Give every group of the batch its outcomes, one way or another."""
         try:
             self._transact(batch)
         except OutcomeUnknownError as error:
             self._fail(batch, error)
         except _DRIVER_ERRORS as error:
-            self._mend(batch, error)
+            self._mend(batch, error.orig if isinstance(error, DBAPIError) else error, again=again)
         except Exception as error:  # noqa: BLE001 - a fault in one group must not end the writer
             if len(batch) == 1:
                 _log.exception("operation_failed", operations=str(batch[0].group.operations)[:500])
@@ -130,18 +141,19 @@ class Writer:
             else:
                 self._one_by_one(batch)
 
-    def _mend(self, batch: Sequence[Waiting], error: BaseException) -> None:
-        """A database error: bad data is the fault of one group; everything else hits all of them."""
-        driver_error = error.orig if isinstance(error, DBAPIError) else error
-        if isinstance(
-            driver_error, psycopg.OperationalError | sqlite3.OperationalError | psycopg.InterfaceError
-        ):
-            _log.warning("database_unavailable", error=str(driver_error).strip())
-            self._fail(batch, LedgerUnavailableError(str(driver_error).strip()))
+    def _mend(self, batch: Sequence[Waiting], error: BaseException | None, *, again: bool) -> None:
+        """Nothing was committed. Bad data is the fault of one group; anything else is tried once more."""
+        text = str(error).strip()
+        if not isinstance(error, _BAD_DATA):
+            _log.warning("database_unavailable", error=text, again=again)
+            if again:
+                self._fail(batch, LedgerUnavailableError(text))
+            else:
+                self._serve(batch, again=True)
         elif len(batch) > 1:
             self._one_by_one(batch)
         else:
-            _log.error("operation_refused_by_database", error=str(driver_error).strip())
+            _log.error("operation_refused_by_database", error=text)
             self._fail(batch, error)
 
     def _one_by_one(self, batch: Sequence[Waiting]) -> None:
@@ -166,8 +178,9 @@ class Writer:
                 outcome, woken = whole.run(turn, operation, turn.take(), self._labels)
                 results = [[outcome]]
                 connection.commit()
-                self._book = None
-                self._watch.forget()
+                if not isinstance(operation, op.RecordSweep | op.WriteCheckpoint):
+                    self._book = None
+                    self._watch.forget()
             else:
                 view, results = self._decide(turn, batch)
                 if batch[0].dry_run:

@@ -1,10 +1,13 @@
-"""Endpoints: one table row for each path and method, from which both the routes and the OpenAPI document come."""
+"""Endpoints: a table row for each path and method; routes and the OpenAPI document both come from it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from marshmallow import Schema
+
+from rm_service.domain.outcomes import Refused
+from rm_service.facades.http.problems import refusal_document
 
 API = "/api/v1"
 
@@ -30,7 +33,13 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def refusal(refused: Refused, *, asked_for: bool = False) -> Reply:
+    """The ledger's refusal as a problem document. `asked_for`: it answers an apply."""
+    document = refusal_document(refused, asked_for=asked_for)
+    return Reply(int(str(document["status"])), document)
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     """One path and method, its handler, and what is said about it."""
 
@@ -42,6 +51,7 @@ class Endpoint:
     group: str
     answers: Mapping[int, Schema | None]
     """The body of each good answer; None: no body."""
+    _: KW_ONLY
     body: Schema | None = None
     body_needed: bool = True
     query: Schema | None = None

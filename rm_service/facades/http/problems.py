@@ -6,6 +6,8 @@ from http import HTTPStatus
 
 from rm_service.domain.accounts import Shortfall
 from rm_service.domain.outcomes import Code, Refused
+from rm_service.domain.tags import Tags
+from rm_service.ledger.rulebook import POOL_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ PROBLEMS: Mapping[str, Problem] = {
     ),
     # It is our fault.
     "internal": Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect; the server's log says more."),
+    "not_ready": Problem(HTTPStatus.SERVICE_UNAVAILABLE, "`checks` says what is missing."),
     "unavailable": Problem(
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The database cannot be reached. Nothing changed; repeat after `Retry-After`.",
@@ -147,7 +150,7 @@ def refusal_document(refused: Refused, *, asked_for: bool = False) -> dict[str, 
 def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
     """One label and dimension that is short, with every amount that led to it."""
     return {
-        "label": shortfall.label,
+        "label": label_tags(shortfall.label),
         "dimension": shortfall.dimension,
         "requested": shortfall.requested,
         "left": shortfall.left,
@@ -157,3 +160,8 @@ def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
         "used": shortfall.used,
         "reason": shortfall.reason,
     }
+
+
+def label_tags(label: Tags) -> Tags:
+    """A label's tags as people may see them: of a placement's queue its selector, under `placement`."""
+    return {"placement": label[POOL_KEY]} if POOL_KEY in label else label

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import Schema, ValidationError, fields, post_load, validate, validates_schema
 
 from rm_service.domain.placement import STRATEGIES
+from rm_service.domain.resource_types import ResourceType
+from rm_service.domain.selectors import Selector
 from rm_service.facades.http.fields import (
     MAX_SECONDS,
     AmountsField,
@@ -18,6 +20,7 @@ from rm_service.facades.http.fields import (
     TypeField,
     WholeField,
     WholeTextField,
+    amounts_of,
 )
 
 MAX_PAGE = 1000
@@ -30,7 +33,7 @@ Loaded = dict[str, Any]
 class PlacementSchema(Schema):
     """Ask for a node instead of naming one."""
 
-    selector = SelectorField(load_default="", metadata={"examples": ["gpu=T4"]})
+    selector = SelectorField(load_default=Selector(), metadata={"examples": ["gpu=T4"]})
     strategy = fields.String(load_default="first_fit", validate=validate.OneOf(STRATEGIES))
 
 
@@ -148,9 +151,9 @@ class DeviceSchema(Schema):
 class NodeSchema(Schema):
     """What a node has."""
 
-    resource_type = TypeField(load_default=lambda: TypeField().deserialize("LoadInstance"))
-    total = fields.Raw(required=True)
-    protected = fields.Raw(load_default=dict)
+    resource_type = TypeField(load_default=ResourceType.LoadInstance)
+    total = fields.Raw(required=True, metadata=AmountsField.openapi)
+    protected = fields.Raw(load_default=dict, metadata=AmountsField.openapi)
     tags = TagsField(load_default=dict)
     attributes = AttributesField(load_default=dict)
     devices = fields.List(
@@ -162,6 +165,28 @@ class NodeSchema(Schema):
         validate=validate.Length(max=10_000),
         metadata={"description": "What runs there; those given up as lost are booked again."},
     )
+
+    @post_load
+    def read_amounts(self, data: Loaded, **_: object) -> Loaded:
+        """Total and protected, whose shape the type decides; a typed shape's tags are the node's."""
+        kind = data["resource_type"]
+        total, tags = _amounts("total", data["total"], kind)
+        protected, _more = _amounts("protected", data["protected"], kind) if data["protected"] else ({}, {})
+        for dimension, amount in protected.items():
+            if amount > total.get(dimension, 0):
+                reason = f"{amount} is more than the total {total.get(dimension, 0)}"
+                raise ValidationError({"protected": {dimension: [reason]}})
+        names = [device["name"] for device in data["devices"]]
+        if len(set(names)) < len(names):
+            raise ValidationError("two devices have one name", "devices")
+        return {**data, "total": total, "protected": protected, "tags": {**tags, **data["tags"]}}
+
+
+def _amounts(name: str, document: object, kind: ResourceType) -> tuple[dict[str, int], dict[str, str]]:
+    try:
+        return amounts_of(document, kind)
+    except ValidationError as error:
+        raise ValidationError({name: error.messages}) from error
 
 
 class DrainSchema(Schema):
@@ -197,14 +222,14 @@ class PageQuery(Schema):
 class SelectorQuery(PageQuery):
     """A page of what a selector selects."""
 
-    selector = SelectorField(load_default="")
+    selector = SelectorField(load_default=Selector())
 
 
 class ApplicationsQuery(PageQuery):
     """Which applications, newest first."""
 
     state = fields.String(metadata={"description": "States, separated by commas."})
-    tag = SelectorField(load_default="", metadata={"description": "A selector over the tags."})
+    tag = SelectorField(load_default=Selector(), metadata={"description": "A selector over the tags."})
 
 
 class WaitQuery(Schema):
@@ -217,7 +242,7 @@ class UsageQuery(Schema):
     """Usage by which tags, of what, and when."""
 
     by = fields.String(required=True, metadata={"description": "Tag keys, separated by commas."})
-    where = SelectorField(load_default="")
+    where = SelectorField(load_default=Selector())
     at = TimeField(metadata={"description": "A past moment."})
 
 
@@ -225,6 +250,9 @@ class EventsQuery(Schema):
     """Events after a number."""
 
     after = WholeTextField(0, 2**63 - 1, load_default=0)
+    cursor = fields.String(metadata={"description": "`next_cursor` of the page before, instead of `after`."})
     limit = WholeTextField(1, MAX_PAGE, load_default=100)
-    selector = SelectorField(load_default="", metadata={"description": "Over the tags; live stream only."})
+    selector = SelectorField(
+        load_default=Selector(), metadata={"description": "Over the tags; live stream only."}
+    )
     kind = fields.String(metadata={"description": "How the kind begins; live stream only."})

@@ -6,12 +6,15 @@ A `StreamRoute` claims a request and opens a `Stream`; from then on any thread p
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rm_service.facades.http.answer import Answer, latin_1
 from rm_service.facades.http.connection import Connection
+
+TURNS = 64  # keep-alives go to a part of the streams at a time: to all at once would hold up every request
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -34,8 +37,8 @@ class Stream:
     At most `buffer_limit` bytes wait for a slow reader: beyond that the connection is cut, and the client
     resumes where it stopped. A feeder with much to say (a resume from long ago) paces itself by `on_drain`,
     called whenever all that was pushed has been handed on. `on_close` is called once, however the stream
-    ends. Both are called on the event loop and must not block. `keep_alive` is sent at each tick of the
-    server's one timer.
+    ends. Both are called on the event loop and must not block. `keep_alive` is sent once in each
+    period of the server's one timer.
     """
 
     def __init__(
@@ -127,7 +130,8 @@ class StreamHub:
         self._ending = False
         self._lock = threading.Lock()
         self._marked: set[Stream] = set()
-        loop.call_later(keep_alive_seconds, self._tick)
+        self._turns: deque[set[Stream]] = deque(set() for _ in range(TURNS))
+        self._tick()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -143,6 +147,8 @@ class StreamHub:
         changed = asyncio.Event()
         changed.set()
         self._open[stream] = (changed, connection)
+        turn = self._turns[-1]  # the one that was just served: its next is a whole period away
+        turn.add(stream)
         stream.attach(self._mark)
         connection.on_lost = stream.discard
         if connection.transport.is_closing():
@@ -160,6 +166,7 @@ class StreamHub:
             connection.on_lost = None
             stream.discard()
             del self._open[stream]
+            turn.discard(stream)
             if stream.on_close is not None:
                 stream.on_close()
 
@@ -198,7 +205,8 @@ class StreamHub:
                 connection.cut()  # its task may be stuck on the slow reader; this frees it
 
     def _tick(self) -> None:
-        self._loop.call_later(self._keep_alive_seconds, self._tick)
-        for stream in list(self._open):
+        self._loop.call_later(self._keep_alive_seconds / TURNS, self._tick)
+        self._turns.rotate(-1)
+        for stream in self._turns[-1]:
             if stream.keep_alive:
                 stream.push(stream.keep_alive)

@@ -1,1 +1,1 @@
-"""What can be asked of the ledger. Every question takes a connection of `Ledger.readers` and changes nothing."""
+"""What can be asked of the ledger: questions on a connection of `Ledger.readers`, which change nothing."""

@@ -150,7 +150,7 @@ def _check_id(text: str, cursor: str) -> None:
 
 
 def queue_position(connection: Connection, application: Application) -> int | None:
-    """The place of a waiting application in the queue where it stands worst, from 1; None if it does not wait.
+    """The place of a waiting application in the queue where it stands worst, from 1. None: it waits in none.
 
     Index: ix_waiter_rank; the cost is the number of those who stand before it.
     """

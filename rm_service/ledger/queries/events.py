@@ -11,7 +11,7 @@ from rm_service.ledger import tables
 from rm_service.ledger.queries.rows import EVENT, event_of
 from rm_service.ledger.rulebook import Labels
 
-_SEQ = tables.event.c.seq
+_EVENT = tables.event.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def last_seq(connection: Connection) -> int:
 
 def read_events(connection: Connection, labels: Labels, after: int, limit: int) -> list[LabelledEvent]:
     """The next events behind number `after`, in order. Index: primary key."""
-    query = select(*EVENT).where(_SEQ > after).order_by(_SEQ).limit(limit)
+    query = select(*EVENT).where(_EVENT.seq > after).order_by(_EVENT.seq).limit(limit)
     events = [event_of(row) for row in connection.execute(query).mappings()]
     known = labels.of_ids(connection, {label_id for event in events for label_id in event.label_ids})
     return [
@@ -41,6 +41,6 @@ def read_events(connection: Connection, labels: Labels, after: int, limit: int) 
 
 def stream_events(connection: Connection, after: int) -> Iterator[Event]:
     """All events behind number `after`, in order, without holding them in memory. Index: primary key."""
-    query = select(*EVENT).where(_SEQ > after).order_by(_SEQ).execution_options(yield_per=1000)
+    query = select(*EVENT).where(_EVENT.seq > after).order_by(_EVENT.seq).execution_options(yield_per=1000)
     for row in connection.execute(query).mappings():
         yield event_of(row)

@@ -1,13 +1,13 @@
 """Who holds what is charged to one label.
 
 Applications carry their label ids, but no index leads from a label to them: they are found by the label's
-tags, which every application that is charged to it carries. A hierarchical tag may also be a level below; where
-the label has only such tags all live applications are looked through (ix_application_live).
+tags, which every application that is charged to it carries. A hierarchical tag may also be a level below;
+where the label has only such tags all live applications are looked through (ix_application_live).
 """
 
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, Connection, Select, case, cast, func, select, type_coerce
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, case, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rm_service.domain.accounts import Label
@@ -34,10 +34,10 @@ def largest_holders(
     """The live applications that hold most of `dimension` on this label, the largest first."""
     held = case((_TABLE.c.state == State.LOCKED, _TABLE.c.requested), else_=_TABLE.c.used)
     if connection.dialect.name == "postgresql":
-        amount = cast(type_coerce(held, JSONB)[dimension].astext, BigInteger)
+        amount: ColumnElement[int] = cast(cast(held, JSONB)[dimension].astext, BigInteger)
     else:
         each = func.json_each(held).table_valued("key", "value")
-        amount = select(each.c.value).where(each.c.key == dimension).scalar_subquery()
+        amount = select(cast(each.c.value, BigInteger)).where(each.c.key == dimension).scalar_subquery()
     query = _charged(connection, select(*APPLICATION, amount.label("amount")), rules, label).where(amount > 0)
     rows = connection.execute(query.order_by(amount.desc(), _TABLE.c.id).limit(limit)).mappings()
     return [Holder(application_of(row), row["amount"]) for row in rows]
@@ -59,7 +59,7 @@ def _charged(
     """Restrict a query to the live applications that hold something and are charged to the label."""
     flat = {key: value for key, value in label.tags.items() if key not in rules.separators}
     if connection.dialect.name == "postgresql":
-        charged = type_coerce(_TABLE.c.label_ids, JSONB).contains([label.id])
+        charged = cast(_TABLE.c.label_ids, JSONB).contains([label.id])
     else:
         each = func.json_each(_TABLE.c.label_ids).table_valued("value")
         charged = select(each.c.value).where(each.c.value == label.id).exists()

@@ -56,9 +56,9 @@ def accounts_by(
 ) -> list[Account]:
     """The accounts of all labels that have exactly these tag keys, those with certain values if asked for.
 
-    Index: ix_label_keys, or label_tag for the values; the cost is the number of answers.
+    Index: ix_label_key_set, or label_tag for the values; the cost is the number of answers.
     """
-    query = _accounts().where(tables.label.c.keys == ",".join(sorted(keys)))
+    query = _accounts().where(tables.label.c.key_set == ",".join(sorted(keys)))
     rows = connection.execute(query.where(*[_has(term) for term in requirements])).mappings()
     return [account_of(row, book) for row in rows]
 

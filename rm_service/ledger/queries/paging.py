@@ -45,7 +45,7 @@ def write_cursor(listing: str, key: Key) -> str:
 
 
 def read_cursor(listing: str, cursor: str, *types: type) -> Key:
-    """The key in a cursor of this list, whose parts have these types. Raises CursorError for anything else."""
+    """The key in a cursor of this list, its parts of these types. Raises CursorError for anything else."""
     try:
         if len(cursor) > _MAX_CURSOR:
             raise CursorError(cursor)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, RowMapping, Table
 
-from rm_service.domain.accounts import Account, Balance
+from rm_service.domain.accounts import Account, Balance, Label
 from rm_service.domain.application import Application, State
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.registrations import Engine, Node
@@ -43,8 +43,9 @@ def balance_of(row: RowMapping) -> Balance:
 
 def account_of(row: RowMapping, book: RuleBook) -> Account:
     """The account of a row with the columns BALANCE and LABEL."""
-    balance = balance_of(row)
-    return book.account(book.label(balance.label_id, row["key"], row["label_tags"]), balance)
+    balance, tags = balance_of(row), row["label_tags"]
+    rule = book.rules.rule_for(frozenset(tags))
+    return Account(Label(balance.label_id, row["key"], tags, rule), book.limits.resolve(tags), balance)
 
 
 def node_of(row: RowMapping, prefix: str = "") -> Node:

@@ -1,0 +1,133 @@
+"""One process of the service: settings in, everything wired, started, and stopped without losing a request."""
+
+from dataclasses import dataclass, field
+
+import structlog
+from flask import Flask
+from sqlalchemy import func, select
+
+from rm_service.facades.http.authentication import Authentication
+from rm_service.facades.http.http_app import create_app
+from rm_service.facades.http.native_api import Services, native_endpoints
+from rm_service.facades.http.server import HttpServer
+from rm_service.facades.http.system_pages import add_system_pages
+from rm_service.ledger import tables
+from rm_service.ledger.ledger import Ledger, LedgerSettings
+from rm_service.ledger.schema import check_revision
+from rm_service.ledger.sweeper import Sweeper, SweepReport, SweepSettings
+from rm_service.ledger.tailer import Tailer
+from rm_service.services.applications import Applications
+from rm_service.services.books import Books
+from rm_service.services.engines import Engines
+from rm_service.services.limits import Limits
+from rm_service.services.nodes import Nodes
+from rm_service.services.observed import ObservedLedger
+from rm_service.services.readiness import Readiness
+from rm_service.services.tokens import Tokens
+from rm_service.settings import Settings
+from rm_service.telemetry import Metrics
+
+GRACE_SECONDS = 15.0
+"""How long requests that were accepted may take when the service stops."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NoTokenError(RuntimeError):
+    """Requests need a token, and there is none in force: nobody could ask anything."""
+
+    def __init__(self, bind: str) -> None:
+        self.bind = bind
+        super().__init__(
+            f"requests to {bind} need a token and there is none: make one with `rm-service token create NAME`,"
+            " or set RM_AUTH=none to let everybody in"
+        )
+
+
+def ledger_settings(settings: Settings) -> LedgerSettings:
+    """What the ledger needs to be told."""
+    return LedgerSettings(settings.database_url, settings.wait_age_seconds, settings.rules)
+
+
+def services_of(ledger: Ledger, settings: Settings) -> Services:
+    """The use cases on one ledger."""
+    return Services(
+        applications=Applications(ledger, settings.lock_seconds),
+        nodes=Nodes(ledger, settings.node_silence_seconds),
+        engines=Engines(ledger, settings.engine_silence_seconds),
+        limits=Limits(ledger),
+        books=Books(ledger),
+    )
+
+
+@dataclass(slots=True)
+class Service:
+    """The running service. `start` once, then `stop` once."""
+
+    settings: Settings
+    metrics: Metrics = field(default_factory=Metrics)
+    ledger: Ledger = field(init=False)
+    tokens: Tokens = field(init=False)
+    sweeper: Sweeper = field(init=False)
+    tailer: Tailer = field(init=False)
+    wsgi_app: Flask = field(init=False)
+    server: HttpServer = field(init=False)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.ledger = ObservedLedger(ledger_settings(settings), self.metrics.operation)
+        self.ledger.on_commit(self.metrics.commit)
+        self.tokens = Tokens(self.ledger.readers)
+        self.sweeper = Sweeper(
+            self.ledger,
+            SweepSettings(settings.sweep_seconds, settings.checkpoint_seconds),
+            on_sweep=self._swept,
+            on_failure=lambda _error: self.metrics.sweep_failed(),
+        )
+        self.tailer = Tailer(self.ledger)
+        authentication = Authentication(settings.needs_token, self.tokens.name_of)
+        endpoints = native_endpoints(services_of(self.ledger, settings))
+        self.wsgi_app = create_app(
+            endpoints, authentication, max_body=settings.max_body_bytes, observe=self.metrics.request
+        )
+        readiness = Readiness(self.ledger.readers, self.sweeper.last_success, settings.sweep_seconds)
+        add_system_pages(self.wsgi_app, endpoints, checks=readiness.checks, metrics=self.metrics.text)
+        self.server = HttpServer(
+            self.wsgi_app,
+            bind=settings.http_bind,
+            threads=settings.http_threads,
+            max_body=settings.max_body_bytes,
+        )
+        self._add_gauges()
+
+    def start(self) -> None:
+        """Serve. Raises WrongRevisionError, NoTokenError, LedgerUnavailableError, OSError for the address."""
+        check_revision(self.ledger.readers)
+        if self.settings.needs_token and not self.tokens.any_in_force():
+            raise NoTokenError(self.settings.http_bind)
+        self.ledger.open()
+        self.tailer.start()
+        self.sweeper.start()
+        self.server.start()
+
+    def stop(self) -> None:
+        """Take no new requests, answer those that were accepted, then end everything behind them."""
+        self.server.stop(GRACE_SECONDS)
+        self.sweeper.stop()
+        self.tailer.stop()
+        self.ledger.close()
+
+    def _swept(self, report: SweepReport) -> None:
+        self.metrics.sweep(
+            applications=report.applications + report.stranded, nodes=report.nodes, engines=report.engines
+        )
+
+    def _add_gauges(self) -> None:
+        gauge = self.metrics.gauge
+        gauge("rm_ledger_queue", "Requests that stand before the writer", self.ledger.waiting)
+        gauge("rm_http_open_streams", "Streams that are open", lambda: self.server.open_streams)
+        gauge("rm_labels", "Labels that anything was ever charged to", self._count_labels)
+
+    def _count_labels(self) -> float:
+        with self.ledger.readers.connect() as connection:
+            return float(connection.execute(select(func.count()).select_from(tables.label)).scalar_one())

@@ -1,0 +1,58 @@
+"""`rm-service nodes`: what is registered, and what is free there."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import click
+from rich.console import RenderableType
+
+from rm_service.api_client import Document
+from rm_service.commands.connection import Service, asks_service
+from rm_service.commands.paging import next_page, page_options
+from rm_service.commands.tables import balances, facts, moment_text, tags_text
+
+
+@click.command()
+@click.argument("instance", required=False)
+@click.option("--selector", help="Only nodes whose tags and attributes fit, e.g. 'model in (T4,A10)'.")
+@page_options
+@asks_service
+def nodes(service: Service, instance: str | None, selector: str | None, page: dict[str, Any]) -> None:
+    """List the nodes with what they have left, or show all about one INSTANCE."""
+    if instance is None:
+        service.show(service.client.get("/nodes", {"selector": selector, **page}), nodes_view)
+    else:
+        service.show(service.client.get(f"/nodes/{quote(instance, safe='')}"), node_view)
+
+
+def nodes_view(document: Document) -> Iterator[RenderableType]:
+    """A line for each node and dimension."""
+    records = [([node["instance"], _state(node)], node) for node in document["items"]]
+    yield balances(["node", "state"], records)
+    yield from next_page(document)
+
+
+def node_view(node: Document) -> Iterator[RenderableType]:
+    """Everything that is known of one node."""
+    yield facts(
+        [
+            ("node", node["instance"]),
+            ("state", _state(node)),
+            ("reason", node.get("reason")),
+            ("type", node.get("resource_type")),
+            ("tags", tags_text(node.get("tags") or {})),
+            ("attributes", tags_text(node.get("attributes") or {})),
+            ("devices", " ".join(_device(device) for device in node.get("devices") or [])),
+            ("last heartbeat", moment_text(node.get("last_heartbeat"))),
+        ]
+    )
+    yield balances([], [([], node)])
+
+
+def _state(node: Document) -> str:
+    return f"{node['state']}{', over its limit' if node.get('over_limit') else ''}"
+
+
+def _device(device: Document) -> str:
+    return f"{device.get('name')} x {device.get('count', 1)}"

@@ -1,0 +1,79 @@
+"""One connection that reads the outbox page by page and hears, on PostgreSQL, when others have committed."""
+
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from rm_service.domain.application import Instant
+from rm_service.ledger import tables
+from rm_service.ledger.queries.events import LabelledEvent, last_seq
+from rm_service.ledger.queries.rows import EVENT, event_of
+from rm_service.ledger.rulebook import Labels
+
+PAGE = 256
+"""Events that are read at a time."""
+
+CHANNEL = "rm_ledger"
+
+
+class Outbox:
+    """Takes the connection over: it never goes back to its pool."""
+
+    def __init__(self, connection: Connection, labels: Labels) -> None:
+        connection.detach()
+        self._connection = connection
+        self._labels = labels
+        self._driver: Any = connection.connection.driver_connection
+        self._heard = False
+        self.listens = connection.dialect.name == "postgresql"
+        if self.listens:
+            self._driver.autocommit = True
+            # A plan made while the table was small must not read it whole when it has grown.
+            self._driver.execute("SET enable_seqscan = off")
+            self._driver.add_notify_handler(self._hear)
+            self._driver.execute(f"LISTEN {CHANNEL}")
+
+    def fileno(self) -> int:
+        """Of the socket; readable when there may be word of a commit."""
+        number: int = self._driver.fileno()
+        return number
+
+    def heard(self) -> bool:
+        """Whether there was word of a commit since the last time. Raises psycopg.OperationalError."""
+        if not self.listens:
+            return False
+        self._driver.pgconn.consume_input()
+        while self._driver.pgconn.notifies() is not None:
+            self._heard = True
+        heard, self._heard = self._heard, False
+        return heard
+
+    def head(self) -> int:
+        """Number of the last event."""
+        with self._connection.begin():
+            return last_seq(self._connection)
+
+    def page(self, after: int, since: Instant, head: int) -> list[LabelledEvent]:
+        """The next events after number `after` up to `head`; none of them may be older than `since`.
+
+        Index: primary key, in the partitions from `since` on.
+        """
+        event = tables.event.c
+        query = select(*EVENT).where(event.seq > after, event.seq <= head, event.time >= since)
+        with self._connection.begin():
+            rows = self._connection.execute(query.order_by(event.seq).limit(PAGE)).mappings()
+            events = [event_of(row) for row in rows]
+            ids = {label_id for each in events for label_id in each.label_ids}
+            known = self._labels.of_ids(self._connection, ids)
+        return [
+            LabelledEvent(
+                each, tuple([known[label_id][1] for label_id in each.label_ids if label_id in known])
+            )
+            for each in events
+        ]
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _hear(self, _: object) -> None:
+        self._heard = True

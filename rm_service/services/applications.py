@@ -1,0 +1,109 @@
+"""Applications: asked for, used, renewed, released, explained, looked up."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rm_service.domain import operations as op
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.application import Application, State
+from rm_service.domain.operations import Placement
+from rm_service.domain.outcomes import Outcome
+from rm_service.domain.selectors import Selector
+from rm_service.domain.tags import Tags
+from rm_service.ledger.ids import new_id
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.applications import list_applications, queue_position, read_application
+from rm_service.ledger.queries.paging import Page
+from rm_service.services.explanations import Explanation, explain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked for, before the rules have converted its tags."""
+
+    tags: Tags
+    resource: Amounts
+    id: str | None = None
+    """None: one is made."""
+    wait_seconds: int = 0
+    lock_seconds: int | None = None
+    priority: int = 0
+    placement: Placement | None = None
+    said: Mapping[str, object] = field(default_factory=dict)
+    """The request as it was put, to tell a repetition from another request under the same id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applications:
+    """The life of applications, from their asking to their end."""
+
+    ledger: Ledger
+    lock_seconds: int
+    """How long an unused lock lasts if the application does not say."""
+
+    def operation(self, request: Request) -> op.Apply:
+        """The ledger's operation for a request: its tags converted, its labels known to be possible.
+
+        Raises TagError.
+        """
+        book = self.ledger.book()
+        tags = book.conversions.apply(request.tags)
+        book.rules.labels_for(tags)
+        return op.Apply(
+            id=request.id or new_id(),
+            tags=tags,
+            resource=request.resource,
+            lock_seconds=request.lock_seconds or self.lock_seconds,
+            wait_seconds=request.wait_seconds,
+            priority=request.priority,
+            placement=request.placement,
+            id_is_new=request.id is None,
+            request=request.said,
+        )
+
+    def apply(self, request: Request) -> Outcome:
+        """Ask for a resource. Raises TagError, and what the ledger raises."""
+        return self.submit([self.operation(request)])[0]
+
+    def use(self, application_id: str, resource: Amounts | None) -> Outcome:
+        """Turn the lock into use, or set the amount that is used."""
+        return self.submit([op.Use(application_id, resource)])[0]
+
+    def renew(self, application_id: str, lock_seconds: int | None) -> Outcome:
+        """Start the lock's lease anew."""
+        return self.submit([op.Renew(application_id, lock_seconds)])[0]
+
+    def release(self, application_id: str) -> Outcome:
+        """Give everything back."""
+        return self.submit([op.Release(application_id)])[0]
+
+    def submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool = False) -> list[Outcome]:
+        """Several operations in their order."""
+        return self.ledger.submit(operations, atomic=atomic)
+
+    def explain(self, request: Request) -> Explanation:
+        """What `apply` would answer just now. Raises TagError, and what the ledger raises."""
+        return explain(self.ledger, self.operation(request))
+
+    def read(self, application_id: str) -> Application | None:
+        """One application, None if there is none with this id."""
+        with self.ledger.readers.connect() as connection:
+            return read_application(connection, application_id)
+
+    def page(
+        self, states: Collection[State] | None, selector: Selector, limit: int, cursor: str | None
+    ) -> Page[Application]:
+        """A page of applications, newest first. Raises CursorError."""
+        with self.ledger.readers.connect() as connection:
+            return list_applications(connection, states=states, selector=selector, limit=limit, cursor=cursor)
+
+    def position(self, application: Application) -> int | None:
+        """Its place in the queue, from 1; None when it does not wait."""
+        if application.state is not State.WAITING:
+            return None
+        with self.ledger.readers.connect() as connection:
+            return queue_position(connection, application)
+
+    def labels(self, application: Application) -> list[Tags]:
+        """The labels that it is charged to."""
+        return self.ledger.label_tags(application.label_ids)

@@ -1,0 +1,63 @@
+"""Explaining an application before it is made: would it fit, where, and if not who is in its way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rm_service.domain.accounts import Shortfall
+from rm_service.domain.application import Application
+from rm_service.domain.operations import Apply
+from rm_service.domain.outcomes import Refused
+from rm_service.domain.tags import Tags
+from rm_service.ledger.ids import new_id
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.holders import Holder, largest_holders
+from rm_service.ledger.queries.labels import read_label
+from rm_service.ledger.queries.waiters import waiters_ahead
+
+HOLDERS = 5
+"""How many holders are named for each shortfall."""
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """The largest holders of a label in a dimension in which it is short."""
+
+    label: Tags
+    dimension: str
+    holders: Sequence[Holder]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What an apply would be answered just now. One of `granted` and `refused` is there."""
+
+    granted: Application | None
+    refused: Refused | None
+    waiters_ahead: int = 0
+    """How many would stand before it if it waited."""
+    in_the_way: tuple[InTheWay, ...] = ()
+
+
+def explain(ledger: Ledger, operation: Apply) -> Explanation:
+    """What the operation would be answered just now; nothing is changed, and its id is not looked at."""
+    outcome = ledger.explain(replace(operation, id=new_id(), id_is_new=True, wait_seconds=0))
+    if not isinstance(outcome, Refused):
+        return Explanation(outcome.application, None)
+    book = ledger.book()
+    with ledger.readers.connect() as connection:
+        ahead = waiters_ahead(
+            connection, [shortfall.label for shortfall in outcome.shortfalls], operation.priority
+        )
+        in_the_way = []
+        for shortfall in outcome.shortfalls:
+            account = read_label(connection, book, shortfall.label) if _is_full(shortfall) else None
+            if account is not None:
+                holders = largest_holders(
+                    connection, book.rules, account.label, shortfall.dimension, limit=HOLDERS
+                )
+                in_the_way.append(InTheWay(shortfall.label, shortfall.dimension, holders))
+    return Explanation(None, outcome, ahead, tuple(in_the_way))
+
+
+def _is_full(shortfall: Shortfall) -> bool:
+    return shortfall.reason == "short" and shortfall.locked + shortfall.used > 0

@@ -1,0 +1,78 @@
+"""Nodes: registered, alive, drained, taken away with what ran there."""
+
+from dataclasses import dataclass
+
+from rm_service.domain import operations as op
+from rm_service.domain.outcomes import Outcome, Refused
+from rm_service.domain.selectors import Selector
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.holders import holder_ids
+from rm_service.ledger.queries.nodes import NodeRecord, list_nodes, read_node
+from rm_service.ledger.queries.paging import Page
+
+CHUNK = 500
+"""How many applications are given back in one go when their node is taken away."""
+REMOVED = "the node was removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The life of nodes. Each change is answered with the ledger's outcome."""
+
+    ledger: Ledger
+    silence_seconds: int
+    """How long a node that has sent a heartbeat may be silent."""
+
+    def register(self, operation: op.RegisterNode) -> Outcome:
+        """Register a node, or what changed of it."""
+        return self._submit(operation)
+
+    def heartbeat(self, instance: str) -> Outcome:
+        """Note a sign of life."""
+        return self._submit(op.HeartbeatNode(instance, self.silence_seconds))
+
+    def drain(self, instance: str, reason: str | None) -> Outcome:
+        """Take nothing new from now on."""
+        return self._submit(op.DrainNode(instance, reason))
+
+    def undrain(self, instance: str) -> Outcome:
+        """Take new work again."""
+        return self._submit(op.UndrainNode(instance))
+
+    def remove(self, instance: str) -> Outcome:
+        """Take a node away: it is closed, what it holds is given back as lost, its registration goes.
+
+        Resumable: if the process ends in between, the sweeper goes on giving back, and asking again finishes.
+        """
+        outcome = self._submit(op.LoseNode(instance, REMOVED))
+        while not isinstance(outcome, Refused):
+            held = self._held(instance)
+            if held:
+                self.ledger.submit([op.Lose(application_id, REMOVED) for application_id in held])
+                continue
+            outcome = self._submit(op.RemoveNode(instance))
+            if not isinstance(outcome, Refused):
+                return outcome
+        return outcome
+
+    def read(self, instance: str) -> NodeRecord | None:
+        """One registered node, None if there is none of this name."""
+        book = self.ledger.book()
+        with self.ledger.readers.connect() as connection:
+            return read_node(connection, book, instance)
+
+    def page(self, selector: Selector, limit: int, cursor: str | None) -> Page[NodeRecord]:
+        """A page of nodes, by name. Raises CursorError."""
+        book = self.ledger.book()
+        with self.ledger.readers.connect() as connection:
+            return list_nodes(connection, book, selector=selector, limit=limit, cursor=cursor)
+
+    def _held(self, instance: str) -> list[str]:
+        record = self.read(instance)
+        if record is None:
+            return []
+        with self.ledger.readers.connect() as connection:
+            return holder_ids(connection, self.ledger.book().rules, record.account.label, CHUNK)
+
+    def _submit(self, operation: op.NodeOperation) -> Outcome:
+        return self.ledger.submit([operation])[0]

@@ -1,0 +1,180 @@
+"""A ledger without a database: `decide` on a view that is kept between operations."""
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+
+from rm_service.domain import operations as op
+from rm_service.domain.accounts import Account, Balance, Label
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.application import HOLDING, SECOND, Application, State
+from rm_service.domain.decide import Later, decide, decide_together
+from rm_service.domain.events import Event
+from rm_service.domain.label_rules import LabelRules
+from rm_service.domain.limits import Limit, Limits
+from rm_service.domain.outcomes import Done, Outcome, Refused
+from rm_service.domain.placement import NodeIndex
+from rm_service.domain.tags import Tags, label_key
+from rm_service.domain.view import Charged, Choice, View
+
+RULES = LabelRules.from_document(
+    [
+        {"name": "node", "keys": ["node"], "kind": "capacity"},
+        {"name": "user", "keys": ["user"], "kind": "quota"},
+        {"name": "creator", "keys": ["creator"], "kind": "rollup"},
+        {"name": "queue", "keys": ["queue"], "kind": "quota", "hierarchical": {"queue": "."}},
+    ]
+)
+
+
+class PureLedger:
+    """Everything a batch would read and write, in dictionaries."""
+
+    def __init__(self, limits: Mapping[str, Amounts] | None = None, wait_age: int = 600) -> None:
+        parsed = [
+            Limit(number, dict(pair.split("=") for pair in key.split(",")), total, {})
+            for number, (key, total) in enumerate((limits or {}).items(), start=1)
+        ]
+        self.limits = Limits(parsed, RULES)
+        self.now = 1_000 * SECOND
+        self.view = View(now=self.now, seq=0, wait_age=wait_age * SECOND)
+        self.events: list[Event] = []
+        self._ids: dict[str, int] = {}
+        self._numbers = count(1)
+
+    def do(self, operation: op.DecidedOperation) -> Outcome:
+        """Decide one operation as a batch of its own, then whatever it woke."""
+        outcome = self._decide(operation)
+        while self.view.woken:
+            self._decide(op.Wake(self.view.woken.pop()))
+        return outcome
+
+    def together(self, operations: Iterable[op.DecidedOperation]) -> list[Outcome]:
+        operations = list(operations)
+        for operation in operations:
+            self._prepare(operation)
+        outcomes = decide_together(self.view, operations)
+        assert not isinstance(outcomes, Later)
+        self._settle()
+        return outcomes
+
+    def apply(self, resource: Amounts, wait: int = 0, priority: int = 0, **tags: str) -> Outcome:
+        """Apply with a fresh id."""
+        asked = op.Apply(
+            id=f"app-{next(self._numbers)}",
+            tags=tags,
+            resource=resource,
+            wait_seconds=wait,
+            priority=priority,
+            lock_seconds=60,
+        )
+        return self.do(asked)
+
+    def granted(self, resource: Amounts, **tags: str) -> Application:
+        outcome = self.apply(resource, **tags)
+        assert isinstance(outcome, Done), outcome
+        assert outcome.application is not None
+        return outcome.application
+
+    def node(self, instance: str, total: Amounts, **more: Amounts) -> Outcome:
+        return self.do(op.RegisterNode(instance, "LoadInstance", total, **more))
+
+    def account(self, **tags: str) -> Account:
+        return self.view.accounts[self._label(tags)]
+
+    def application(self, application_id: str) -> Application:
+        return self.view.applications[application_id]
+
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds * SECOND
+        self.view.now = self.now
+
+    def holding(self) -> list[Application]:
+        return [each for each in self.view.applications.values() if each.state in HOLDING]
+
+    def _decide(self, operation: op.DecidedOperation) -> Outcome:
+        self._prepare(operation)
+        outcome = decide(self.view, operation)
+        assert not isinstance(outcome, Later), "a batch of one can always be decided"
+        self._settle()
+        return outcome
+
+    def _prepare(self, operation: op.DecidedOperation) -> None:
+        view = self.view
+        view.gave_back = False
+        view.pools = [
+            account
+            for account in view.accounts.values()
+            if account.label.rule is None and account.balance.first_priority is not None
+        ]
+        if isinstance(operation, op.Apply):
+            view.charged[operation.id] = Charged(self._charged(operation.tags))
+            if operation.placement is not None:
+                self._choose(operation.id, operation.tags, operation.placement, operation.resource)
+        elif isinstance(operation, op.NodeOperation):
+            view.node_labels[operation.instance] = self._label({"node": operation.instance})
+        elif isinstance(operation, op.Wake):
+            view.heads[operation.label_id] = self._queue(operation.label_id)
+            for application_id in view.heads[operation.label_id]:
+                waiting = view.applications[application_id]
+                if waiting.placement is not None:
+                    placement = op.Placement(**waiting.placement)
+                    self._choose(application_id, waiting.tags, placement, waiting.requested)
+
+    def _choose(self, application_id: str, tags: Tags, placement: op.Placement, resource: Amounts) -> None:
+        index = NodeIndex()
+        for node in self.view.nodes.values():
+            index.put(node, self.view.accounts[node.label_id])
+        pool_id = self._label({"@placement": placement.selector or "*"})
+        candidate = index.choose(placement, resource)
+        if candidate is None:
+            matching, rooms = index.rooms(placement, resource)
+            choice = Choice(pool_id, None, rooms, matching)
+        else:
+            label_ids = self._charged({**tags, "node": candidate.instance})
+            choice = Choice(pool_id, Charged(label_ids, candidate.instance))
+        self.view.choices[application_id] = choice
+
+    def _settle(self) -> None:
+        """What the database does after a batch: keep the events, rank the waiters."""
+        self.events += self.view.events
+        self.view.events.clear()
+        self.view.intervals.clear()
+        for label_id in self.view.requeued_labels:
+            queue = self._queue(label_id)
+            first = self.view.applications[queue[0]] if queue else None
+            balance = self.view.accounts[label_id].balance
+            balance.first_priority = None if first is None else first.priority
+            balance.first_seq = None if first is None else first.wait_seq
+        self.view.requeued_labels.clear()
+
+    def _queue(self, label_id: int) -> list[str]:
+        waiting = [
+            each
+            for each in self.view.applications.values()
+            if each.state is State.WAITING and label_id in each.waits_on
+        ]
+        return [each.id for each in sorted(waiting, key=lambda each: (-each.priority, each.wait_seq or 0))]
+
+    def _charged(self, tags: Tags) -> tuple[int, ...]:
+        return tuple(self._label(label.tags) for label in RULES.labels_for(tags))
+
+    def _label(self, tags: Tags) -> int:
+        key = label_key(tags)
+        if key not in self._ids:
+            label_id = self._ids[key] = len(self._ids) + 1
+            rule = None if "@placement" in tags else RULES.rule_for(frozenset(tags))
+            label = Label(label_id, key, tags, rule)
+            limit = self.limits.resolve(tags)
+            self.view.accounts[label_id] = Account(label, limit, Balance(label_id, {}, {}))
+        return self._ids[key]
+
+
+def refusal(outcome: Outcome) -> Refused:
+    assert isinstance(outcome, Refused), outcome
+    return outcome
+
+
+def application_of(outcome: Outcome) -> Application:
+    assert isinstance(outcome, Done), outcome
+    assert outcome.application is not None
+    return outcome.application
