@@ -7,24 +7,30 @@ second is the most that HTTP, validation and rendering allow.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from unittest import mock
 
+from rm_service import app, cli
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND, Application, State
 from rm_service.domain.outcomes import Done, Outcome
 from rm_service.domain.tags import Tags
-from rm_service.ledger.ledger import Ledger
+from rm_service.services.observed import ObservedLedger
 
 
 @dataclass(slots=True)
-class NullLedger(Ledger):
+class NullLedger(ObservedLedger):
     """Grants every application at once and forgets it; everything else is done as always."""
 
     _label_ids: dict[str, tuple[int, ...]] = field(init=False, default_factory=dict)
 
     def submit(self, operations: Sequence[op.DecidedOperation], *, atomic: bool = False) -> list[Outcome]:
-        if not all(isinstance(operation, op.Apply) for operation in operations):
-            return Ledger.submit(self, operations, atomic=atomic)
-        return [self._grant(operation) for operation in operations if isinstance(operation, op.Apply)]
+        outcomes: list[Outcome] = []
+        for operation in operations:
+            if not isinstance(operation, op.Apply):
+                return ObservedLedger.submit(self, operations, atomic=atomic)
+            outcomes.append(self._grant(operation))
+            self.observe("Apply", "done")
+        return outcomes
 
     def _grant(self, operation: op.Apply) -> Outcome:
         now = time.time_ns() // 1_000
@@ -54,3 +60,8 @@ class NullLedger(Ledger):
                 ids = self.labels.ids_of(connection, keys)
             known = self._label_ids[user] = tuple([ids[key] for key in keys])
         return known
+
+
+if __name__ == "__main__":
+    with mock.patch.object(app, "ObservedLedger", NullLedger):
+        cli.main()

@@ -14,6 +14,7 @@ from urllib3.util import Retry
 
 DEFAULT_URL = "http://127.0.0.1:8310"
 ROOT = "/api/v1"
+EVENT_STREAM = "text/event-stream"
 REOPEN_SECONDS = 1
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -96,12 +97,14 @@ class ApiClient:
 
     def events(self, after: int | None = None) -> Iterator[Document]:
         """The live stream of events with a number above `after`, those of the past first. It has no end;
-        when the service closes it, it is opened again behind the last event.
+        when it ends, it is opened again behind the last event.
         """
         while True:
             query = {} if after is None else {"after": after}
-            response = self._send("GET", "/events", query=query, accept="text/event-stream", stream=True)
+            response = self._send("GET", "/events", query=query, accept=EVENT_STREAM, stream=True)
             with response:
+                if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
+                    raise UnexpectedAnswerError(self.url, response.status_code, response.text)
                 try:
                     for event in _server_sent(response):
                         after = event["seq"]
@@ -123,7 +126,7 @@ class ApiClient:
         accept: str = "application/json",
         stream: bool = False,
     ) -> requests.Response:
-        headers = {"Accept": f"{accept}, application/problem+json"}
+        headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:

@@ -1,4 +1,4 @@
-"""One process of the service: settings in, everything wired, started, and stopped without losing a request."""
+"""One process of the service: settings in, everything wired, started, and stopped without losing requests."""
 
 from dataclasses import dataclass, field
 
@@ -39,8 +39,8 @@ class NoTokenError(RuntimeError):
     def __init__(self, bind: str) -> None:
         self.bind = bind
         super().__init__(
-            f"requests to {bind} need a token and there is none: make one with `rm-service token create NAME`,"
-            " or set RM_AUTH=none to let everybody in"
+            f"requests to {bind} need a token and there is none:"
+            " make one with `rm-service token create NAME`, or set RM_AUTH=none to let everybody in"
         )
 
 

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import structlog
@@ -11,13 +12,15 @@ from prometheus_client.process_collector import ProcessCollector
 
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the buckets in seconds."""
+REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""The id of the request that this thread answers; every line logged meanwhile carries it."""
 _SECRETS = frozenset({"authorization", "token", "password", "secret"})
 
 
 def set_up_logging(level: str, form: str) -> None:
     """Log to standard error as lines for people (`console`) or as JSON (`json`), libraries included."""
     shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
+        _with_request_id,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -47,6 +50,13 @@ def set_up_logging(level: str, form: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     for noisy in ("apscheduler", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _with_request_id(_logger: object, _method: str, event: Any) -> Any:  # noqa: ANN401 - structlog's own types
+    request_id = REQUEST_ID.get()
+    if request_id is not None:
+        event["request_id"] = request_id
+    return event
 
 
 def _without_secrets(_logger: object, _method: str, event: Any) -> Any:  # noqa: ANN401 - structlog's own types

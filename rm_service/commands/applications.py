@@ -46,10 +46,10 @@ def applications(
 def applications_view(document: Document) -> Iterator[RenderableType]:
     """A line for each application."""
     rows = [
-        [one["id"], one["state"], one.get("node"), amounts_text(one.get("resource")), tags_text(_others(one))]
+        [one["id"], one["state"], amounts_text(one.get("resource")), tags_text(one["tags"])]
         for one in document["items"]
     ]
-    yield table(["id", "state", "node", "resource", "tags"], rows, whole=["id", "state"])
+    yield table(["id", "state", "resource", "tags"], rows, whole=["id", "state"])
     yield from next_page(document)
 
 
@@ -64,7 +64,7 @@ def application_view(one: Document) -> Iterator[RenderableType]:
         ("engine", one.get("engine")),
         ("resource", amounts_text(one.get("resource"))),
         ("requested", amounts_text(one.get("requested"))),
-        ("tags", tags_text(_others(one))),
+        ("tags", tags_text(one["tags"])),
         ("priority", one.get("priority")),
         ("over limit", "yes" if one.get("over_limit") else None),
         ("lock deadline", moment_text(one.get("lock_deadline"))),
@@ -78,9 +78,3 @@ def application_view(one: Document) -> Iterator[RenderableType]:
         yield Text("\nhistory")
         rows = [[moment_text(step["time"]), step["state"]] for step in one["transitions"]]
         yield table(["time", "state"], rows)
-
-
-def _others(one: Document) -> dict[str, str]:
-    """The tags without the node, which has a column of its own."""
-    tags: dict[str, str] = one.get("tags") or {}
-    return {key: value for key, value in tags.items() if key != "node" or not one.get("node")}

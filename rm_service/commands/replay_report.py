@@ -48,10 +48,9 @@ def describe(record: Record) -> Iterator[RenderableType]:
             ("refused", f"{record.refused.total():,}"),
             *[(f"  {reason}", f"{tasks:,}") for reason, tasks in record.refused.most_common()],
             ("operations", f"{record.operations:,} in {record.seconds:.1f} s, {_rate(record):,.0f} a second"),
-            ("grants' digest", record.digest),
         ]
     )
-    yield Text()
+    yield Text(f"digest      {record.digest}\n")
     yield table(
         ["dimension", "total", "peak use", "of total"],
         [

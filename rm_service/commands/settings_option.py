@@ -17,7 +17,7 @@ config_option = click.option(
 
 
 def settings_or_exit(config: Path | None) -> Settings:
-    """The effective settings; faults are told one a line, and end the command as a wrong command line does."""
+    """The effective settings; faults are told, one a line, and end the command like a wrong option."""
     try:
         return read_settings(config, os.environ)
     except SettingsError as error:

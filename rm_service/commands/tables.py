@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +14,11 @@ from rm_service.domain.quantities import format_quantity
 
 PIPED_WIDTH = 1000
 """Columns where nobody looks: a record then stays on one line, as grep and awk want it."""
+
+WORD = 20
+"""A column does not become so narrow that it breaks words up to this length."""
+GAP = 2
+"""Blanks between columns."""
 
 BALANCE = ("total", "protected", "locked", "used", "left")
 
@@ -70,21 +76,42 @@ def table(
     """A table without lines; the columns in `right` are numbers. Where the width ends the others fold, but
     not those in `whole`.
     """
-    numbers, unfolded = frozenset(right), frozenset(whole)
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        if column in numbers:
-            drawn.add_column(column, justify="right", no_wrap=True)
-        else:
-            drawn.add_column(column, overflow="fold", no_wrap=column in unfolded)
-    for row in rows:
-        drawn.add_row(*[cell if cell is BLANK else Text(plain(cell)) for cell in row])
+    texts = [[cell if cell is BLANK else Text(plain(cell)) for cell in row] for row in rows]
+    numbers, unfolded = frozenset(right), frozenset([*right, *whole])
+    natural, least = [], []
+    for place, column in enumerate(columns):
+        cells = [column, *(row[place].plain for row in texts)]
+        longest, word = _longest(cells), min(_longest(" ".join(cells).split()), WORD)
+        natural.append(longest)
+        least.append(longest if column in unfolded else word)
+    widths = _fit(natural, least, make_console().width - GAP * (len(columns) - 1))
+    drawn = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    for column, width in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if column in numbers else "left"
+        drawn.add_column(column, justify=justify, overflow="fold", width=width)
+    for row in texts:
+        drawn.add_row(*row)
     return drawn
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(cell_len, texts), default=0)
+
+
+def _fit(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Widths that add up to `room` if they can: the widest column gives way first, none below its least."""
+    widths = list(natural)
+    while sum(widths) > room:
+        yielding = [place for place, width in enumerate(widths) if width > least[place]]
+        if not yielding:
+            break
+        widths[max(yielding, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> Table:
     """What is known of one thing: a line for each fact."""
-    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    drawn = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=False)
     drawn.add_column(style="bold", no_wrap=True)
     drawn.add_column(overflow="fold")
     for name, value in pairs:

@@ -36,9 +36,15 @@ def read_vector(document: Mapping[str, object], path: str = "") -> dict[str, int
 
 def _read_amount(name: str, value: object, path: str) -> int:
     try:
-        return parse_quantity(value, name)
+        return _read_text(name, value) if isinstance(value, str) else parse_quantity(value, name)
     except QuantityError as error:
         raise ShapeError(path, str(error)) from error
+
+
+@lru_cache(maxsize=4096)
+def _read_text(name: str, text: str) -> int:
+    """The same few texts ("2Gi") come again and again."""
+    return parse_quantity(text, name)
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from sqlalchemy import select
 
+from rm_service.domain.events import Kind
 from rm_service.domain.placement import NodeIndex
 from rm_service.domain.view import View
 from rm_service.ledger import tables
@@ -44,8 +45,12 @@ class NodeWatch:
         """Start anew: what was charged while choosing may not have come true."""
         self._seq = None
 
-    def _touched(self, turn: Turn, seq: int) -> set[int]:
-        rows = turn.connection.execute(select(tables.event.c.label_ids).where(tables.event.c.seq > seq))
+    def _touched(self, turn: Turn, seq: int) -> set[int] | None:
+        """The labels whose balances moved since event `seq`; None when other rules moved them all."""
+        columns = (tables.event.c.kind, tables.event.c.label_ids)
+        rows = turn.connection.execute(select(*columns).where(tables.event.c.seq > seq)).all()
+        if any(row.kind == Kind.RULES_CHANGED for row in rows):
+            return None
         return {label_id for row in rows for label_id in row.label_ids}
 
     def _read(self, turn: Turn, touched: set[int] | None, book: RuleBook, labels: Labels) -> None:

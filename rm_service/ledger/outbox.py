@@ -20,18 +20,19 @@ class Outbox:
     """Takes the connection over: it never goes back to its pool."""
 
     def __init__(self, connection: Connection, labels: Labels) -> None:
+        driver: Any = connection.connection.driver_connection
         connection.detach()
         self._connection = connection
+        self._driver = driver
         self._labels = labels
-        self._driver: Any = connection.connection.driver_connection
         self._heard = False
         self.listens = connection.dialect.name == "postgresql"
         if self.listens:
-            self._driver.autocommit = True
+            driver.autocommit = True
             # A plan made while the table was small must not read it whole when it has grown.
-            self._driver.execute("SET enable_seqscan = off")
-            self._driver.add_notify_handler(self._hear)
-            self._driver.execute(f"LISTEN {CHANNEL}")
+            driver.execute("SET enable_seqscan = off")
+            driver.add_notify_handler(self._hear)
+            driver.execute(f"LISTEN {CHANNEL}")
 
     def fileno(self) -> int:
         """Of the socket; readable when there may be word of a commit."""

@@ -77,6 +77,12 @@ def test_other_requests_are_sent_once(client: ApiClient, service: StubService) -
     assert len(service.asked) == 1
 
 
+def test_a_page_is_not_taken_for_a_stream(client: ApiClient, service: StubService) -> None:
+    service.answer("GET /events", {"items": []})
+    with pytest.raises(UnexpectedAnswerError):
+        next(client.events())
+
+
 def test_a_stream_that_breaks_goes_on_behind_its_last_event(
     client: ApiClient, service: StubService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

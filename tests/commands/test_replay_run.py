@@ -14,7 +14,7 @@ from rm_service.commands.replay_run import Record, Replay, first_created, steps_
 from rm_service.commands.trace import TraceNode, TraceTask, read_nodes, read_tasks
 
 
-def task(name: str, created: int, deleted: int | None, **more: Any) -> TraceTask:  # noqa: ANN401 - the fields of a task
+def task(name: str, created: int, deleted: int | None, **more: Any) -> TraceTask:
     known = {"resource": {"vcore": 1}, "gpus": 0, "models": (), "qos": "LS", **more}
     return TraceTask(name, created=created, deleted=deleted, **known)
 

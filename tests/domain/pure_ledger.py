@@ -70,13 +70,10 @@ class PureLedger:
         return self.do(asked)
 
     def granted(self, resource: Amounts, **tags: str) -> Application:
-        outcome = self.apply(resource, **tags)
-        assert isinstance(outcome, Done), outcome
-        assert outcome.application is not None
-        return outcome.application
+        return application_of(self.apply(resource, wait=0, priority=0, **tags))
 
-    def node(self, instance: str, total: Amounts, **more: Amounts) -> Outcome:
-        return self.do(op.RegisterNode(instance, "LoadInstance", total, **more))
+    def node(self, instance: str, total: Amounts, protected: Amounts | None = None) -> Outcome:
+        return self.do(op.RegisterNode(instance, "LoadInstance", total, protected or {}))
 
     def account(self, **tags: str) -> Account:
         return self.view.accounts[self._label(tags)]

@@ -27,7 +27,11 @@ TAGS = st.fixed_dictionaries(
 class Invariants(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        limits = {"user=*": {"memory": 12}, "user=bob": {"memory": 6, "vcore": 9}, "queue=root.a": {"vcore": 10}}
+        limits = {
+            "user=*": {"memory": 12},
+            "user=bob": {"memory": 6, "vcore": 9},
+            "queue=root.a": {"vcore": 10},
+        }
         self.ledger = PureLedger(limits, wait_age=50)
         self.ids = [f"app-{number}" for number in range(1, 400)]
         self.reported_over = False
@@ -57,9 +61,7 @@ class Invariants(RuleBasedStateMachine):
         placement = op.Placement(selector, strategy)
         tags = {key: value for key, value in tags.items() if key != "node"}
         self.ledger.do(
-            op.Apply(
-                f"placed-{self.ledger.view.seq}", tags, resource, wait_seconds=wait, placement=placement
-            )
+            op.Apply(f"placed-{self.ledger.view.seq}", tags, resource, wait_seconds=wait, placement=placement)
         )
 
     @rule(data=st.data(), resource=st.none() | AMOUNTS)

@@ -17,7 +17,13 @@ def ledger_with_node(limits: dict[str, dict[str, int]] | None = None) -> PureLed
 def test_a_grant_locks_the_amount_on_every_label() -> None:
     ledger = ledger_with_node()
     ledger.granted({"memory": 4}, user="alice", creator="IDE", node="n1", queue="root.a")
-    for tags in ({"user": "alice"}, {"creator": "IDE"}, {"node": "n1"}, {"queue": "root"}, {"queue": "root.a"}):
+    for tags in (
+        {"user": "alice"},
+        {"creator": "IDE"},
+        {"node": "n1"},
+        {"queue": "root"},
+        {"queue": "root.a"},
+    ):
         assert ledger.account(**tags).balance.locked == {"memory": 4}, tags
     assert ledger.account(node="n1").left() == {"memory": 6, "vcore": 10}
 
@@ -161,7 +167,9 @@ def test_a_sum_beyond_64_bits_is_refused_and_nothing_is_booked() -> None:
 def test_a_group_stands_or_falls_together() -> None:
     ledger = ledger_with_node()
     first = op.Apply("a", {"node": "n1"}, {"memory": 8})
-    outcomes = ledger.together([first, op.Use("a"), op.Apply("b", {"node": "n1"}, {"memory": 8}, wait_seconds=9)])
+    outcomes = ledger.together(
+        [first, op.Use("a"), op.Apply("b", {"node": "n1"}, {"memory": 8}, wait_seconds=9)]
+    )
     assert [refusal(outcome).code for outcome in outcomes] == [
         Code.NOT_DONE,
         Code.NOT_DONE,

@@ -58,7 +58,9 @@ def test_silence_makes_a_node_lost_only_after_it_has_spoken_and_only_past_its_de
     ledger.node("n1", ROOM)
     ledger.pass_time(10**6)
     silent = op.LoseNode("n1", "silent", only_if_silent=True)
-    assert ledger.do(silent) == Done(node=ledger.view.nodes[ledger.account(node="n1").label.id], repeated=True)
+    assert ledger.do(silent) == Done(
+        node=ledger.view.nodes[ledger.account(node="n1").label.id], repeated=True
+    )
     ledger.do(op.HeartbeatNode("n1", deadline_seconds=30))
     ledger.pass_time(29)
     ledger.do(silent)
@@ -115,7 +117,10 @@ def test_what_an_engine_reports_above_the_limit_is_booked_and_flagged() -> None:
     ledger = PureLedger()
     ledger.node("n1", ROOM)
     lock = ledger.granted({"memory": 4}, node="n1")
-    assert application_of(ledger.do(op.RegisterEngine("e1", lock.id, resource={"memory": 9}))).over_limit is False
+    assert (
+        application_of(ledger.do(op.RegisterEngine("e1", lock.id, resource={"memory": 9}))).over_limit
+        is False
+    )
     over = application_of(ledger.do(op.HeartbeatEngine("e1", 30, resource={"memory": 14})))
     assert (over.used, over.over_limit) == ({"memory": 14}, True)
     back = application_of(ledger.do(op.HeartbeatEngine("e1", 30, resource={"memory": 2})))

@@ -1,4 +1,4 @@
-"""The writer under load and under faults: what was answered is there, once, and nobody is harmed by another."""
+"""The writer under load and under faults: what was answered is there, once, and nobody harms another."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -301,7 +301,7 @@ class _BreakingLedger(Ledger):
             then()
             raise psycopg.OperationalError("the connection was lost")
 
-        dialect.do_commit = break_once  # type: ignore[method-assign]
+        dialect.do_commit = break_once  # type: ignore[method-assign,assignment]
 
 
 L = TypeVar("L", bound=Ledger)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+from marshmallow import INCLUDE, Schema, fields, validate
 
 from rm_service.domain.application import State
 from rm_service.ledger.queries.nodes import NodeState
@@ -153,6 +153,9 @@ class ExplanationSchema(Schema):
 
 class ResultSchema(Schema):
     """What the single call would have been answered: an application or a problem, with its status."""
+
+    class Meta:
+        unknown = INCLUDE
 
     status = _whole()
 

@@ -77,8 +77,8 @@ def _flat(messages: object, path: str) -> FieldErrors:
             for where, texts in _flat(below, place).items():
                 found.setdefault(where, []).extend(texts)
         return found
-    texts: list[object] = messages if isinstance(messages, list) else [messages]
-    return {path or "(the whole)": [str(text) for text in texts]}
+    said = messages if isinstance(messages, list) else [messages]
+    return {path or "(the whole)": [str(text) for text in said]}
 
 
 def _check_media_type(request: Request) -> None:

@@ -16,7 +16,8 @@ from rm_service.facades.http.problems import problem_document
 DOCS = "/docs"
 OPENAPI = "/openapi.json"
 _POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+    "default-src 'self'; img-src 'self' data:;"
+    " script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'"
 )
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
