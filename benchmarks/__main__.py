@@ -29,7 +29,8 @@ def main() -> int:
     failed: list[str] = []
     with Setting(options.seconds, options.rounds, options.folder) as setting:
         machine = setting.machine()
-        _say(", ".join(f"{name}: {value}" for name, value in machine.items()))
+        if not options.json:
+            print(", ".join(f"{name}: {value}" for name, value in machine.items()), end="\n\n", flush=True)
         for name in options.names or BENCHMARKS:
             begun = time.monotonic()
             try:
@@ -39,13 +40,13 @@ def main() -> int:
                 failed.append(name)
                 continue
             found.append((name, findings))
-            _say(f"{name}: {time.monotonic() - begun:.0f} s")
+            _say(f"({name}: {time.monotonic() - begun:.0f} s)")
             if not options.json:
                 print(findings.as_text(), end="\n\n", flush=True)
     if options.json:
         print(as_json(machine, found))
     else:
-        _say(_summary(found))
+        print(_summary(found))
     if failed:
         _say(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
@@ -56,7 +57,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "names", nargs="*", metavar="name", help=f"which (default: all): {', '.join(BENCHMARKS)}"
     )
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of one stretch of load")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one stretch of load")
     parser.add_argument("--rounds", type=int, default=3, help="how often each side is measured")
     parser.add_argument("--folder", type=Path, help="write the databases here (which disk is measured)")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")

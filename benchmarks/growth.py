@@ -18,8 +18,10 @@ from rm_service.ledger.ledger import Ledger
 
 CALLERS = 256
 BURST = 2_000
-USERS = 100
 LIVE, LIVE_FEW = 100_000, 1_000
+USERS, EACH_OF_OTHERS = 100, 10
+OTHERS = (USERS - 1) * EACH_OF_OTHERS
+"""Live applications of the users other than the one whose labels are measured."""
 
 FEW_SETS, MANY_SETS = 32, 3_332
 """Sets of three labels; with the four that all sets share: 100 and 10,000 labels."""
@@ -42,7 +44,7 @@ def measure(setting: Setting) -> Findings:
         empty, full = (stack.enter_context(opened(setting, USERS)) for _ in range(2))
         populate(full, LIVE)
         parts = [_by_live(setting, empty, full)]
-        populate(empty, LIVE_FEW)
+        populate(empty, LIVE_FEW - OTHERS)
         parts += [_usage(setting, empty, full), _sweep(setting, empty, full), _pause(full)]
     with opened(setting, FEW_SETS) as few, opened(setting, MANY_SETS) as many:
         parts.append(_by_labels(setting, few, many))
@@ -63,8 +65,8 @@ def opened(setting: Setting, sets: int) -> Iterator[Ledger]:
 
 
 def populate(ledger: Ledger, live: int) -> None:
-    """Grant so many applications on one set of labels, and ten on each other user's."""
-    others = [number for number in range(1, USERS) for _ in range(10)]
+    """Grant so many applications on one set of labels, and some on each other user's."""
+    others = [number for number in range(1, USERS) for _ in range(EACH_OF_OTHERS)]
     fly(ledger, [traffic.apply(number) for number in [0] * live + others])
     settle(ledger)
 

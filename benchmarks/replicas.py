@@ -15,7 +15,7 @@ from benchmarks.setting import Setting
 CALLERS = 256
 TARGET = 0.8
 ONE, TWO = "one replica", "two replicas"
-READY = 2.0
+READY = 3.0
 """Seconds in which every process has opened its ledger and flies."""
 
 

@@ -8,7 +8,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
 from benchmarks import traffic
-from benchmarks.flight import WARM_UP
 from benchmarks.http_load import Address, Asked, WrongAnswerError, load, request
 from benchmarks.http_single import applications
 from benchmarks.report import Findings, Ratio, Table
@@ -19,6 +18,8 @@ from benchmarks.setting import Setting
 STREAMS = 2_000
 CLIENTS = 8
 TARGET = 1.2
+SETTLE = 1.0
+"""Seconds of load before a stretch counts: streams that were just opened have joined the others by then."""
 
 IDLE = "/api/v1/events?selector=user%3Dnobody"
 """A stream of the events of somebody to whom nothing happens."""
@@ -44,7 +45,7 @@ def measure(setting: Setting) -> Findings:
             for streams in (0, STREAMS):
                 with idle_streams(service, streams):
                     for what, requests in asked.items():
-                        its_load = client.submit(load, service, requests, CLIENTS, WARM_UP, setting.seconds)
+                        its_load = client.submit(load, service, requests, CLIENTS, SETTLE, setting.seconds)
                         measured.setdefault(_side(what, streams), []).append(its_load.result())
     rows = [(name, rate(loads), p50(loads), p99(loads)) for name, loads in measured.items()]
     ratios = [

@@ -1,5 +1,6 @@
 """One process of the service: settings in, everything wired, started, and stopped without losing requests."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import structlog
@@ -8,10 +9,11 @@ from sqlalchemy import func, select
 
 from rm_service.facades.http.authentication import Authentication
 from rm_service.facades.http.http_app import create_app
-from rm_service.facades.http.native_api import Services, native_endpoints
+from rm_service.facades.http.native_api import Services, native_endpoints, stream_routes
 from rm_service.facades.http.server import HttpServer
 from rm_service.facades.http.system_pages import add_system_pages
 from rm_service.ledger import tables
+from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.schema import check_revision
 from rm_service.ledger.sweeper import Sweeper, SweepReport, SweepSettings
@@ -60,9 +62,23 @@ def services_of(ledger: Ledger, settings: Settings) -> Services:
     )
 
 
+def check_database(settings: Settings) -> None:
+    """Whether the service could work on its database.
+
+    Raises WrongRevisionError, NoTokenError, and SQLAlchemyError if it cannot be reached.
+    """
+    readers = reader_engine(settings.database_url)
+    try:
+        check_revision(readers)
+        if settings.needs_token and not Tokens(readers).any_in_force():
+            raise NoTokenError(settings.http_bind)
+    finally:
+        readers.dispose()
+
+
 @dataclass(slots=True)
 class Service:
-    """The running service. `start` once, then `stop` once."""
+    """The service on a database that `check_database` was content with. `start` once, `stop` once."""
 
     settings: Settings
     metrics: Metrics = field(default_factory=Metrics)
@@ -86,7 +102,8 @@ class Service:
         )
         self.tailer = Tailer(self.ledger)
         authentication = Authentication(settings.needs_token, self.tokens.name_of)
-        endpoints = native_endpoints(services_of(self.ledger, settings))
+        services = services_of(self.ledger, settings)
+        endpoints = native_endpoints(services)
         self.wsgi_app = create_app(
             endpoints, authentication, max_body=settings.max_body_bytes, observe=self.metrics.request
         )
@@ -97,18 +114,22 @@ class Service:
             bind=settings.http_bind,
             threads=settings.http_threads,
             max_body=settings.max_body_bytes,
+            reuse_port=settings.workers > 1,
+            streams=stream_routes(self.ledger, self.tailer, services.applications, authentication),
         )
         self._add_gauges()
 
     def start(self) -> None:
-        """Serve. Raises WrongRevisionError, NoTokenError, LedgerUnavailableError, OSError for the address."""
-        check_revision(self.ledger.readers)
-        if self.settings.needs_token and not self.tokens.any_in_force():
-            raise NoTokenError(self.settings.http_bind)
-        self.ledger.open()
-        self.tailer.start()
-        self.sweeper.start()
-        self.server.start()
+        """Serve. Raises LedgerUnavailableError, ValueError for the rules, OSError for the address."""
+        with ExitStack() as undone:
+            undone.callback(self.ledger.close)
+            self.ledger.open()
+            undone.callback(self.tailer.stop)
+            self.tailer.start()
+            undone.callback(self.sweeper.stop)
+            self.sweeper.start()
+            self.server.start()
+            undone.pop_all()
 
     def stop(self) -> None:
         """Take no new requests, answer those that were accepted, then end everything behind them."""

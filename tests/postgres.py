@@ -16,6 +16,7 @@ import contextlib
 import importlib.util
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -48,6 +49,7 @@ COMMON_SETTINGS = {
 }
 START_SECONDS = 60.0
 START_TRIES = 5
+LOWEST_PORT = 20_000
 SUPERUSER = "postgres"
 
 # Waits until our end of its standard input closes, however this process ends, and then removes the server.
@@ -395,10 +397,25 @@ def server_owner() -> tuple[int, int] | None:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that nobody listens on at this moment, and that no outgoing connection is given.
+
+    Whoever listens there can be away for a while: the port is still free when it comes back, and a client
+    that calls it meanwhile is not connected to itself.
+    """
+    while True:
+        port = random.randrange(LOWEST_PORT, _first_outgoing_port())
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+def _first_outgoing_port() -> int:
+    """Where the system begins with the ports that it gives to outgoing connections."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+        return max(first, LOWEST_PORT + 1000)
+    return 32768
 
 
 def libpq_url(url: str) -> str:

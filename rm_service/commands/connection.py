@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 import orjson
@@ -121,7 +121,7 @@ def asks_service(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_service
 
 
-def end_with(error: Exception, *, as_json: bool) -> None:
+def end_with(error: Exception, *, as_json: bool) -> NoReturn:
     """Say why there is no result, and exit with its code. `as_json`: a problem is printed as it is."""
     if isinstance(error, ProblemError):
         if as_json:

@@ -64,7 +64,6 @@ def replay(  # noqa: PLR0913 - the options of a command
         _run(run, nodes, tasks)
     except (ProblemError, UnreachableError, UnexpectedAnswerError, DriveError) as error:
         end_with(error, as_json=as_json)
-        raise
     finally:
         driver.close()
     _print(run, as_json=as_json)

@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from rm_service.app import NoTokenError, Service
+from rm_service.app import NoTokenError, Service, check_database
 from rm_service.commands.settings_option import config_option, settings_or_exit
 from rm_service.commands.workers import Workers, watch_parent
 from rm_service.facades.http.system_pages import DOCS
@@ -72,6 +72,7 @@ def migrate(config: Path | None) -> None:
 
 def _started(settings: Settings) -> Service:
     try:
+        check_database(settings)
         service = Service(settings)
         service.start()
     except (WrongRevisionError, NoTokenError, LedgerUnavailableError, OSError, ValueError) as error:

@@ -146,7 +146,7 @@ class Batch:
             accounts[balance.label_id] = book.account(balance)
 
     def _charge_anew(self, view: View) -> None:
-        """What was given up as lost may come back: it is then charged by the rules of today, not of its time."""
+        """What was given up as lost may come back: it is then charged by the rules of today."""
         lost = [found for found in view.applications.values() if found.state is State.LOST]
         if not lost:
             return

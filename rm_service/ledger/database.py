@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
+import orjson
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 
 READ_POOL = 8
@@ -60,6 +61,7 @@ def _engine(url: str, settings: Mapping[str, str], begin: str, pool_size: int) -
         max_overflow=0,
         pool_timeout=10,
         pool_pre_ping=True,
+        json_deserializer=orjson.loads,
     )
 
 
@@ -69,6 +71,7 @@ def _sqlite(url: URL, begin: str, pool_size: int) -> Engine:
         connect_args={"timeout": 30, "check_same_thread": False},
         pool_size=pool_size,
         max_overflow=0,
+        json_deserializer=orjson.loads,
     )
 
     @event.listens_for(engine, "connect")

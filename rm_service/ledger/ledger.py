@@ -90,7 +90,9 @@ class Ledger:
 
     def submit_whole(self, operation: op.WholeLedgerOperation) -> Outcome:
         """Carry out an operation that touches the whole ledger, in a turn of its own."""
-        return self._writer.enqueue(Waiting(Group(()), whole=operation)).result()[0]
+        outcome = self._writer.enqueue(Waiting(Group(()), whole=operation)).result()[0]
+        self._book_checked = 0.0  # who set a limit sees it in the next answer
+        return outcome
 
     def waiting(self) -> int:
         """How many requests stand before the writer."""

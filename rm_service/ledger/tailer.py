@@ -114,9 +114,12 @@ class Tailer:
         self._ear.close()
         self._bell.close()
 
-    def subscribe(self, callback: Callback, after: int) -> Subscription:
-        """Have `callback` called with the events after number `after`: pages in order, each event once."""
-        subscription = Subscription(callback, after, self._wake)
+    def subscribe(self, callback: Callback, after: int, *, paused: bool = False) -> Subscription:
+        """Have `callback` called with the events after number `after`: pages in order, each event once.
+
+        `paused`: nothing before the first `resume`.
+        """
+        subscription = Subscription(callback, after, self._wake, paused=paused)
         with self._lock:
             self._subscriptions.append(subscription)
         self._wake()

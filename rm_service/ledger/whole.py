@@ -99,7 +99,7 @@ class _Change:
         return Done(), self._wake(None)
 
     def shift_deadlines(self, operation: op.ShiftDeadlines) -> tuple[Outcome, Woken]:
-        """Move the deadlines, and count this as a success: another sweep that saw the same gap moves nothing."""
+        """Move the deadlines, and count this as a success: another that saw the same gap moves nothing."""
         sweep, application = tables.sweep, tables.application
         first = update(sweep).where(sweep.c.succeeded_at == operation.seen).values(succeeded_at=self.head.now)
         if self.turn.connection.execute(first).rowcount == 0:

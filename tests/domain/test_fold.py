@@ -12,7 +12,6 @@ from rm_service.domain.fold import Break, Fold, Standing
 USER, NODE = 1, 2
 
 
-
 def without_yarn(label_id: int, amounts: Amounts) -> Amounts:
     if label_id != NODE:
         return amounts
@@ -70,9 +69,7 @@ def test_a_node_is_what_its_last_event_says() -> None:
     gone = registered(3, Kind.NODE_REMOVED, total=None, closed=None)
 
     assert fold(come).standings[NODE] == Standing(total=total, protected=protected)
-    assert fold(come, drain).standings[NODE] == Standing(
-        total=total, protected=protected, closed="draining"
-    )
+    assert fold(come, drain).standings[NODE] == Standing(total=total, protected=protected, closed="draining")
     assert fold(come, drain, gone).standings[NODE] == Standing()
 
 

@@ -1,8 +1,10 @@
 """The API over Flask's test client, on a real ledger on SQLite and on PostgreSQL."""
 
+import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from rm_service.facades.http.endpoints import API, Endpoint
 from rm_service.facades.http.http_app import create_app
 from rm_service.facades.http.native_api import Services, native_endpoints
 from rm_service.facades.http.problems import PROBLEMS
-from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
 from rm_service.services.engines import Engines
@@ -53,7 +55,13 @@ class Api:
         return self.app.test_client().open(API + path, method=method, **more)
 
     def call(
-        self, method: str, path: str, body: object = None, *, status: int, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        status: int,
+        headers: Mapping[str, str] | None = None,
     ) -> Json:
         """The document of an answer that must have this status."""
         answer = self.send(method, path, json=body, headers=headers)
@@ -111,6 +119,25 @@ class Api:
 @pytest.fixture
 def api(ledger: Ledger) -> Api:
     return make_api(ledger)
+
+
+@pytest.fixture(scope="session")
+def shared_ledger(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
+    path = shutil.copy(sqlite_template, tmp_path_factory.mktemp("shared") / "rm.db")
+    opened = Ledger(LedgerSettings(f"sqlite:///{path}"))
+    opened.open()
+    make_api(opened).node("h0")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def refusing(shared_ledger: Ledger) -> Iterator[Api]:
+    """The API for requests that must all be refused: at the end nothing has changed. `h0` is registered."""
+    books = Books(shared_ledger)
+    before = books.last_event()
+    yield make_api(shared_ledger)
+    assert books.last_event() == before
 
 
 def make_api(ledger: Ledger, *, authentication: Authentication | None = None) -> Api:

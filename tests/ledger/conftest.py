@@ -1,4 +1,4 @@
-"""A ledger on SQLite and on PostgreSQL, each on a fresh copy of a migrated database with the default rules."""
+"""A ledger on SQLite and on PostgreSQL, each on a copy of a migrated database with the default rules."""
 
 import shutil
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rm_service.facades.http.answer import Answer, latin_1, problem
 from rm_service.facades.http.connection import CONNECTION, Connection
 from rm_service.facades.http.request_pool import RequestPool, SaturatedError
-from rm_service.facades.http.streams import Send, Stream, StreamHub, StreamRequest, StreamRoute
+from rm_service.facades.http.streams import LongPoll, Send, Stream, StreamHub, StreamRequest, StreamRoute
 from rm_service.facades.http.wsgi_bridge import call_wsgi
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Dispatcher:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         connection: Connection = scope["extensions"][CONNECTION]
         try:
-            result = await self._result(scope, receive)
+            result = await self._result(scope, receive, connection)
             if isinstance(result, Stream):
                 await self._hub.serve(result, send, connection)
             else:
@@ -68,7 +68,7 @@ class Dispatcher:
             log.warning("%s %s was cut off: the grace of the stop is over", scope["method"], scope["path"])
             connection.cut()
 
-    async def _result(self, scope: Scope, receive: Receive) -> Answer | Stream:
+    async def _result(self, scope: Scope, receive: Receive, connection: Connection) -> Answer | Stream:
         try:
             body = await read_body(scope, receive, self._max_body)
         except BodyTooLargeError as exc:
@@ -80,10 +80,20 @@ class Dispatcher:
             if scope["http_version"] == "1.0":
                 detail = "A stream has no length beforehand, which needs HTTP/1.1."
                 return problem(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "http_version", detail)
-            return await self._pool.run(partial(route.open, request))
+            return await self._open(route, request, connection)
         except SaturatedError as exc:
             detail = f"{exc.accepted} requests are being served or wait already."
             return problem(HTTPStatus.SERVICE_UNAVAILABLE, "overloaded", detail, [("Retry-After", "1")])
+
+    async def _open(
+        self, route: StreamRoute, request: StreamRequest, connection: Connection
+    ) -> Answer | Stream:
+        opened = await self._pool.run(partial(route.open, request))
+        if not isinstance(opened, LongPoll):
+            return opened
+        if not await self._hub.wait(opened, connection):
+            raise ClientGoneError
+        return await self._pool.run(opened.render)
 
     def _claim(self, scope: Scope, body: bytes) -> tuple[StreamRoute | None, StreamRequest]:
         request = StreamRequest(

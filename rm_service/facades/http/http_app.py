@@ -3,27 +3,19 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
 
 import structlog
 from flask import Flask, Request, Response, request
 from flask.globals import request_ctx
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from werkzeug.exceptions import HTTPException
 
-from rm_service.domain.tags import TagError
 from rm_service.facades.http.authentication import NOBODY, Authentication
 from rm_service.facades.http.endpoints import API, Call, Endpoint, Reply
+from rm_service.facades.http.error_problems import problem_of
 from rm_service.facades.http.json_text import write_json
-from rm_service.facades.http.paths import tag_path
-from rm_service.facades.http.problems import ProblemError, invalid_fields
 from rm_service.facades.http.reading import JSON, check_accept, read_body, read_idempotency_key, read_query
-from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
-from rm_service.ledger.queries.paging import CursorError
 from rm_service.telemetry import REQUEST_ID
 
 PROBLEM_JSON = "application/problem+json"
@@ -160,51 +152,5 @@ def _tell(level: int, asked: Request, status: int, seconds: float, caller: str) 
 
 
 def _answer_error(error: Exception) -> Response:
-    problem = _problem_of(error)
+    problem = problem_of(error, request.path)
     return respond(Reply(problem.status, problem.document(), problem.headers))
-
-
-def _problem_of(error: Exception) -> ProblemError:
-    """What an exception is to the client."""
-    for kind, translate in _TRANSLATIONS.items():
-        if isinstance(error, kind):
-            return translate(error)
-    _log.error("request_failed", path=request.path, exc_info=error)
-    return ProblemError("internal", "This is a defect; the server's log says more.")
-
-
-def _later(code: str, detail: str, seconds: int = 1) -> ProblemError:
-    return ProblemError(code, detail, headers={"Retry-After": str(seconds)})
-
-
-def _database_away(error: Exception) -> ProblemError:
-    reason = str(getattr(error, "orig", error)).strip()
-    _log.warning("database_unavailable", error=reason)
-    return _later("unavailable", "the database cannot be reached")
-
-
-def _problem_of_http(error: HTTPException) -> ProblemError:
-    status = error.code or 500
-    if status == 413:
-        return ProblemError("body_too_large", "The body is longer than is read.")
-    headers = {name: value for name, value in error.get_headers(request.environ) if name == "Allow"}
-    code = _CODES.get(status, "internal" if status >= 500 else "malformed_request")
-    allowed = f"; allowed: {headers['Allow']}" if "Allow" in headers else ""
-    detail = {404: f"nothing is under {request.path[:200]}", 405: f"{request.method} is not allowed{allowed}"}
-    return ProblemError(
-        code, detail.get(status, error.description or "the request cannot be read"), headers=headers
-    )
-
-
-_TRANSLATIONS: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
-    ProblemError: lambda error: error,
-    TagError: lambda error: invalid_fields({tag_path(error): [error.reason]}),
-    CursorError: lambda _: invalid_fields({"cursor": ["is not one of this list: begin without one"]}),
-    HTTPException: _problem_of_http,
-    LedgerUnavailableError: lambda error: _later("unavailable", str(error), error.retry_after),
-    OutcomeUnknownError: lambda error: _later("outcome_unknown", str(error)),
-    LedgerClosedError: lambda _: _later("closing", "the service is stopping"),
-    OperationalError: _database_away,
-    InterfaceError: _database_away,
-    PoolTimeoutError: _database_away,
-}

@@ -73,10 +73,10 @@ class Listener(uvicorn.Server):
         return make(config=self.config, server_state=self.server_state, app_state={}, _loop=loop)  # type: ignore[call-arg]
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises `OSError` if the address cannot be had."""
+def listen(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
+    """A listening socket, whose port other processes may share. Raises `OSError` if it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    return socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=reuse_port)
 
 
 def _accept_all(listening: socket.socket) -> Iterator[socket.socket]:

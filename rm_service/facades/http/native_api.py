@@ -1,6 +1,7 @@
 """The native API: every endpoint, in the order in which the documents show them."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from rm_service.facades.http import (
     application_endpoints,
@@ -9,7 +10,19 @@ from rm_service.facades.http import (
     limit_endpoints,
     node_endpoints,
 )
-from rm_service.facades.http.endpoints import Endpoint
+from rm_service.facades.http.answer import Answer
+from rm_service.facades.http.application_polls import ApplicationPolls
+from rm_service.facades.http.authentication import Authentication
+from rm_service.facades.http.endpoints import API, Call, Endpoint
+from rm_service.facades.http.error_problems import problem_of
+from rm_service.facades.http.event_stream import EventStreams, answer_to
+from rm_service.facades.http.json_text import write_json
+from rm_service.facades.http.reading import JSON
+from rm_service.facades.http.rendering import event_document
+from rm_service.facades.http.streams import StreamRequest, StreamRoute
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.events import LabelledEvent
+from rm_service.ledger.tailer import Tailer
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
 from rm_service.services.engines import Engines
@@ -38,3 +51,33 @@ def native_endpoints(services: Services) -> list[Endpoint]:
         *engine_endpoints.endpoints(engine_endpoints.EngineEndpoints(services.engines, applications)),
         *book_endpoints.endpoints(book_endpoints.BookEndpoints(services.books)),
     ]
+
+
+def stream_routes(
+    ledger: Ledger, tailer: Tailer, applications: Applications, authentication: Authentication
+) -> list[StreamRoute]:
+    """What is answered later, or for ever, and so on the event loop: it holds no request thread."""
+
+    def authorize(request: StreamRequest) -> None:
+        authentication.caller(request.path, request.headers.get("authorization"))
+
+    handlers = application_endpoints.ApplicationEndpoints(applications)
+    events = EventStreams(tailer, authorize=authorize, event_json=_event_json)
+    polls = ApplicationPolls(ledger, tailer, authorize=authorize, render=partial(_application, handlers))
+    return [events.route, polls.route]
+
+
+def _event_json(each: LabelledEvent) -> bytes:
+    return write_json(event_document(each.event, each.labels))
+
+
+def _application(handlers: application_endpoints.ApplicationEndpoints, application_id: str) -> Answer:
+    """The answer to `GET /applications/{id}`, outside of Flask."""
+    path = f"{API}/applications/{application_id}"
+    try:
+        reply = handlers.read(Call(path={"id": application_id}, query={}, body={}, caller=""))
+    except Exception as error:  # noqa: BLE001 - every error has its problem document
+        return answer_to(problem_of(error, path))
+    body = write_json(reply.document)
+    headers = [("Content-Type", JSON), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")]
+    return Answer(reply.status, headers, body)

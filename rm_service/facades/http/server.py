@@ -36,13 +36,13 @@ class HttpServer:
     `bind` is `host:port`, IPv6 in brackets, port 0 for any free one. At most `threads` requests are handled
     at a time, `waiting` more wait, the next is answered 503. `max_body` is in bytes (beyond: 413). A request
     has `request_seconds` to arrive completely (408). Streams get their keep-alive chunk every
-    `keep_alive_seconds`.
+    `keep_alive_seconds`. With `reuse_port` other processes may serve the same port (SO_REUSEPORT).
     """
 
     address: tuple[str, int]
     """Host and port, from `start` on."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a setting of its own
         self,
         wsgi_app: "WSGIApplication",
         *,
@@ -53,9 +53,11 @@ class HttpServer:
         waiting: int = 1024,
         request_seconds: float = 30.0,
         keep_alive_seconds: float = 15.0,
+        reuse_port: bool = False,
     ) -> None:
         self._wsgi_app = wsgi_app
         self._bind = _host_and_port(bind)
+        self._reuse_port = reuse_port
         self._routes = streams
         self._limits = Limits(body=max_body, request_seconds=request_seconds)
         self._keep_alive_seconds = keep_alive_seconds
@@ -69,7 +71,7 @@ class HttpServer:
 
     def start(self) -> None:
         """Returns when connections are accepted. Raises `OSError` if the address cannot be had."""
-        self._socket = listen(*self._bind)
+        self._socket = listen(*self._bind, reuse_port=self._reuse_port)
         host, port = self._socket.getsockname()[:2]
         self.address = (host, port)
         self._pool.start()

@@ -8,6 +8,8 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,17 +109,38 @@ class Stream:
             self._changed(self)
 
 
+class LongPoll:
+    """One whole answer that is still to come: rendered on a request thread when there is reason to.
+
+    That is when `wake` was called (by any thread), after `seconds`, or when the server stops. `on_close` is
+    called on the event loop when the waiting is over, also because the client has left.
+    """
+
+    def __init__(
+        self, render: Callable[[], Answer], *, seconds: float, on_close: Callable[["LongPoll"], object]
+    ) -> None:
+        self.render = render
+        self.seconds = seconds
+        self.on_close = on_close
+        self.woken: Future[None] = Future()
+
+    def wake(self) -> None:
+        """Have it answered now. More than once does nothing more."""
+        with suppress(InvalidStateError):
+            self.woken.set_result(None)
+
+
 @dataclass(frozen=True, slots=True)
 class StreamRoute:
     """Claims the requests that it answers with a stream.
 
     `matches` is asked on the event loop for every request: it must be quick and must not block. `open` runs
-    on a request thread, so it may read the database; it returns a stream, or an `Answer` to refuse (400, 401)
-    or because there is nothing to wait for.
+    on a request thread, so it may read the database; it returns a stream, a long poll, or an `Answer` to
+    refuse (400, 401) or because there is nothing to wait for.
     """
 
     matches: Callable[[StreamRequest], bool]
-    open: Callable[[StreamRequest], Stream | Answer]
+    open: Callable[[StreamRequest], Stream | LongPoll | Answer]
 
 
 class StreamHub:
@@ -127,6 +150,7 @@ class StreamHub:
         self._loop = loop
         self._keep_alive_seconds = keep_alive_seconds
         self._open: dict[Stream, tuple[asyncio.Event, Connection]] = {}
+        self._polls: set[LongPoll] = set()
         self._ending = False
         self._lock = threading.Lock()
         self._marked: set[Stream] = set()
@@ -134,11 +158,13 @@ class StreamHub:
         self._tick()
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._open) + len(self._polls)
 
     def end(self) -> None:
-        """Closes every stream cleanly, and a later one as soon as it opens."""
+        """Closes every stream cleanly, and a later one as soon as it opens; answers the long polls."""
         self._ending = True
+        for poll in self._polls:
+            poll.wake()
         for stream in list(self._open):
             stream.close()
 
@@ -169,6 +195,22 @@ class StreamHub:
             turn.discard(stream)
             if stream.on_close is not None:
                 stream.on_close()
+
+    async def wait(self, poll: LongPoll, connection: Connection) -> bool:
+        """Returns when the poll is to be answered; False if its client has left."""
+        self._polls.add(poll)
+        connection.on_lost = poll.wake
+        if self._ending or connection.transport.is_closing():
+            poll.wake()
+        woken = asyncio.wrap_future(poll.woken, loop=self._loop)
+        try:
+            await asyncio.wait([woken], timeout=poll.seconds)
+        finally:
+            woken.cancel()
+            connection.on_lost = None
+            self._polls.discard(poll)
+            poll.on_close(poll)
+        return not connection.transport.is_closing()
 
     async def _deliver(self, stream: Stream, changed: asyncio.Event, send: Send) -> None:
         while True:

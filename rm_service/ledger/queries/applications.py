@@ -11,7 +11,7 @@ from rm_service.domain.selectors import Selector
 from rm_service.ledger import tables
 from rm_service.ledger.queries.paging import CursorError, Key, Page, gather, read_cursor, write_cursor
 from rm_service.ledger.queries.rows import APPLICATION, application_of
-from rm_service.ledger.queries.tag_index import any_with, live_with, split
+from rm_service.ledger.queries.tag_index import fulfilling, live_with, named, undecided
 
 _TABLE = tables.application
 _LIVE = _TABLE.c.finished_at.is_(None)
@@ -52,13 +52,10 @@ def list_applications(
     One that ends while a list is paged through may be seen twice in the order newest.
     """
     wanted = frozenset(State) if states is None else frozenset(states)
-    if order is Order.ID:
-        parts = [_Part(connection, "id", wanted, selector)]
-    else:
-        parts = [
-            _Part(connection, "live", wanted & LIVE, selector),
-            _Part(connection, "finished", wanted - LIVE, selector),
-        ]
+    stretches = (
+        {"live": wanted & LIVE, "finished": wanted - LIVE} if order is Order.NEWEST else {"id": wanted}
+    )
+    parts = [_Part(connection, name, chosen, selector) for name, chosen in stretches.items() if chosen]
     first, after = _place(parts, cursor)
     found: list[Application] = []
     for index in range(first, len(parts)):
@@ -81,24 +78,18 @@ class _Part:
     ) -> None:
         self.listing = f"applications.{name}"
         self._connection = connection
-        self._states = sorted(states)
         self._newest: ColumnElement[int] | None = {
             "live": _TABLE.c.created_at,
             "finished": _TABLE.c.finished_at,
         }.get(name)
         self.types: tuple[type, ...] = (str,) if self._newest is None else (int, str)
         self.start: Key = ("",) if self._newest is None else (2**63 - 1, "")
-        by_value, self._rest = split(selector)
-        only_live = LIVE.issuperset(states)
-        condition = live_with if only_live else any_with
-        self._where = [_TABLE.c.state.in_(self._states), *condition(connection, by_value)]
-        if only_live or LIVE.isdisjoint(states):
-            self._where.append(_LIVE if only_live else ~_LIVE)
+        self._undecided = undecided(selector)
+        self._where = [_TABLE.c.state.in_(sorted(states)), *_matching(connection, selector, states)]
 
     def page(self, limit: int, after: Key | None) -> tuple[list[Application], Key | None]:
-        if not self._states:
-            return [], None
-        matches = (lambda row: self._rest.matches(row.tags)) if self._rest.requirements else None
+        left = self._undecided
+        matches = (lambda application: left.matches(application.tags)) if left.requirements else None
         return gather(self._read, self._key, limit, None if after == self.start else after, matches)
 
     def _key(self, application: Application) -> Key:
@@ -111,6 +102,18 @@ class _Part:
         query = select(*APPLICATION).where(*self._where).limit(count)
         query = _in_id_order(query, after) if self._newest is None else _newest(query, self._newest, after)
         return [application_of(row) for row in self._connection.execute(query).mappings()]
+
+
+def _matching(
+    connection: Connection, selector: Selector, states: Collection[State]
+) -> list[ColumnElement[bool]]:
+    """What the database can say of the selector: by the index where only live ones are looked for."""
+    if not LIVE.issuperset(states):
+        finished = [~_LIVE] if LIVE.isdisjoint(states) else []
+        return [*finished, *fulfilling(connection, selector.requirements)]
+    by_value = named(selector)
+    others = [term for term in selector.requirements if term not in by_value]
+    return [_LIVE, *live_with(connection, by_value), *fulfilling(connection, others)]
 
 
 def _in_id_order(query: Select[tuple[object, ...]], after: Key | None) -> Select[tuple[object, ...]]:

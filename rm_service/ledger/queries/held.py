@@ -29,7 +29,7 @@ from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import HOLDING, Instant, State
 from rm_service.domain.selectors import Requirement
 from rm_service.ledger import tables
-from rm_service.ledger.queries.tag_index import any_with, live_with, value_of
+from rm_service.ledger.queries.tag_index import fulfilling, live_with, value_of
 
 _APPLICATION = tables.application
 _INTERVAL = tables.application_interval
@@ -82,8 +82,8 @@ def held_at(
     there = [
         or_(row.finished_at.is_(None), row.finished_at > at),
         row.created_at <= at,
-        *any_with(connection, named),
-        *[value_of(connection, _APPLICATION, key).is_not(None) for key in needed],
+        *fulfilling(connection, named),
+        *[value_of(connection, key).is_not(None) for key in needed],
     ]
     lock_end = func.coalesce(row.used_at, row.finished_at, at + 1)
     locked = select(
@@ -113,7 +113,7 @@ def _grouped(
 
 
 def _values(connection: Connection, keys: Sequence[str]) -> list[ColumnElement[Any]]:
-    return [value_of(connection, _APPLICATION, key).label(f"value{place}") for place, key in enumerate(keys)]
+    return [value_of(connection, key).label(f"value{place}") for place, key in enumerate(keys)]
 
 
 def _carrying(
@@ -121,7 +121,7 @@ def _carrying(
 ) -> list[ColumnElement[bool]]:
     """Only applications with these keys: on SQLite the tag table finds them, unless a value does."""
     if connection.dialect.name == "postgresql" or named or not needed:
-        return [value_of(connection, _APPLICATION, key).is_not(None) for key in needed]
+        return [value_of(connection, key).is_not(None) for key in needed]
     tag = tables.application_tag.c
     return [_APPLICATION.c.id.in_(select(tag.application_id).where(tag.key == key)) for key in needed]
 

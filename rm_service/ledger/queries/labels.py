@@ -10,7 +10,7 @@ from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.queries.paging import Key, Page, gather, read_cursor, write_cursor
 from rm_service.ledger.queries.rows import BALANCE, LABEL, account_of
-from rm_service.ledger.queries.tag_index import split
+from rm_service.ledger.queries.tag_index import named
 from rm_service.ledger.rulebook import RuleBook
 
 _LISTING = "labels"
@@ -38,15 +38,14 @@ def list_labels(
 
     What the selector names by value is found in label_tag (primary key), the rest among those in turn.
     """
-    by_value, rest = split(selector)
     after = None if cursor is None else read_cursor(_LISTING, cursor, int)
-    query = _accounts().where(*[_has(term) for term in by_value]).order_by(tables.label.c.id)
+    query = _accounts().where(*[_has(term) for term in named(selector)]).order_by(tables.label.c.id)
 
     def read(last: Key | None, count: int) -> Sequence[Account]:
         page = query if last is None else query.where(tables.label.c.id > last[0])
         return [account_of(row, book) for row in connection.execute(page.limit(count)).mappings()]
 
-    matches = (lambda account: rest.matches(account.label.tags)) if rest.requirements else None
+    matches = (lambda account: selector.matches(account.label.tags)) if selector.requirements else None
     items, last = gather(read, lambda account: (account.label.id,), limit, after, matches)
     return Page(items, None if last is None else write_cursor(_LISTING, last))
 

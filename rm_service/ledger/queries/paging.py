@@ -11,10 +11,10 @@ import orjson
 T = TypeVar("T")
 Key = tuple[int | str, ...]
 
-MAX_SCANNED = 20_000
+MAX_SCANNED = 10_000
 """How many rows a page looks at when few of them match: it then ends short, with a cursor to go on from."""
 
-_CHUNK = 500
+_CHUNK = 2_000
 _VERSION = 1
 _MAX_CURSOR = 1024
 

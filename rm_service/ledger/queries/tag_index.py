@@ -1,25 +1,26 @@
-"""Finding applications by their tags: what the database's index can answer, and what is left for Python.
+"""Finding applications by their tags: what an index answers, what the database filters, what Python matches.
 
 PostgreSQL has a GIN index on the tags of live applications (ix_application_live_tags), SQLite the table
-application_tag. Both answer only "this key has this value"; every other requirement is matched in Python.
+application_tag. Both answer only "this key has this value". Of the other requirements the orderings alone are
+not put to the database: it would have to read numbers as selectors do.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Table, false, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Connection, false, func, or_, select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rm_service.domain.selectors import Operator, Requirement, Selector
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 
+_DECIDED = frozenset({Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.MISSING})
 
-def split(selector: Selector) -> tuple[list[Requirement], Selector]:
-    """The requirements that name values, and the rest of the selector."""
-    by_value = [term for term in selector.requirements if term.operator is Operator.IN]
-    rest = [term for term in selector.requirements if term.operator is not Operator.IN]
-    return by_value, Selector(tuple(rest))
+
+def named(selector: Selector) -> list[Requirement]:
+    """The requirements that name the values they want."""
+    return [term for term in selector.requirements if term.operator is Operator.IN]
 
 
 def requirements_of(tags: Tags) -> list[Requirement]:
@@ -27,30 +28,48 @@ def requirements_of(tags: Tags) -> list[Requirement]:
     return [Requirement(key, Operator.IN, (value,)) for key, value in tags.items()]
 
 
-def live_with(connection: Connection, requirements: Sequence[Requirement]) -> list[ColumnElement[bool]]:
-    """Conditions on live applications, answered by the index."""
+def undecided(selector: Selector) -> Selector:
+    """What `fulfilling` leaves open: the orderings."""
+    return Selector(tuple([term for term in selector.requirements if term.operator not in _DECIDED]))
+
+
+def live_with(connection: Connection, terms: Sequence[Requirement]) -> list[ColumnElement[bool]]:
+    """Conditions for `named` terms on live applications, answered by the index."""
     if connection.dialect.name == "postgresql":
-        return [_contains(term) for term in requirements]
+        return [_contains(term) for term in terms]
     tag, application_id = tables.application_tag.c, tables.application.c.id
     return [
         application_id.in_(select(tag.application_id).where(tag.key == term.key, tag.value.in_(term.values)))
-        for term in requirements
+        for term in terms
     ]
 
 
-def any_with(connection: Connection, requirements: Sequence[Requirement]) -> list[ColumnElement[bool]]:
-    """The same conditions on applications live or not: no index, but the database leaves out the others."""
-    if connection.dialect.name == "postgresql":
-        return [_contains(term) for term in requirements]
-    return [value_of(connection, tables.application, term.key).in_(term.values) for term in requirements]
+def fulfilling(connection: Connection, terms: Sequence[Requirement]) -> list[ColumnElement[bool]]:
+    """Conditions for any terms on applications live or not, to filter by; an ordering only asks for its key."""
+    return [_fulfils(connection, term) for term in terms]
 
 
-def value_of(connection: Connection, table: Table, key: str) -> ColumnElement[Any]:
-    """The value of a tag as text, NULL where there is none."""
+def value_of(connection: Connection, key: str) -> ColumnElement[Any]:
+    """The value of an application's tag as text, NULL where there is none."""
     if connection.dialect.name == "postgresql":
-        text: ColumnElement[Any] = type_coerce(table.c.tags, JSONB)[key].astext
+        text: ColumnElement[Any] = type_coerce(tables.application.c.tags, JSONB)[key].astext
         return text
-    return func.json_extract(table.c.tags, f'$."{key}"')  # a key holds no quotes and no backslash
+    return func.json_extract(tables.application.c.tags, f'$."{key}"')  # a key holds no quotes, no backslash
+
+
+def _fulfils(connection: Connection, term: Requirement) -> ColumnElement[bool]:
+    value = value_of(connection, term.key)
+    match term.operator:
+        case Operator.IN if connection.dialect.name == "postgresql":
+            return _contains(term)
+        case Operator.IN:
+            return value.in_(term.values)
+        case Operator.NOT_IN:
+            return or_(value.is_(None), value.not_in(term.values))
+        case Operator.MISSING:
+            return value.is_(None)
+        case _:
+            return value.is_not(None)
 
 
 def _contains(term: Requirement) -> ColumnElement[bool]:

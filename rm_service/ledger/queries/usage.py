@@ -15,7 +15,7 @@ from rm_service.domain.selectors import Operator, Requirement, Selector
 from rm_service.domain.tags import TagError, Tags
 from rm_service.ledger.queries.held import Held, held_at, held_now
 from rm_service.ledger.queries.labels import accounts_by
-from rm_service.ledger.queries.tag_index import split
+from rm_service.ledger.queries.tag_index import named
 from rm_service.ledger.rulebook import RuleBook
 
 _EVERYTHING = Selector()
@@ -124,8 +124,7 @@ class _Question:
         self.of_rows = Selector(tuple([term for term in where.requirements if term.key in self.by]))
         self.of_applications = tuple([term for term in where.requirements if term.key not in self.by])
         self.keys = tuple(dict.fromkeys([*self.by, *[term.key for term in self.of_applications]]))
-        by_value, _ = split(where)
-        self.named = [term for term in by_value if term.key not in rules.separators]
+        self.named = [term for term in named(where) if term.key not in rules.separators]
         """What an index can find; a value of a hierarchical tag also stands for those below it."""
 
     def sum(self, held: Iterable[Held]) -> _Sums:
@@ -157,8 +156,7 @@ def _accounts(
     """The accounts of the labels with exactly the keys asked for."""
     if not keys or book.rules.rule_for(keys) is None:
         return {}
-    named, _ = split(question.of_rows)
-    accounts = accounts_by(connection, book, keys, named)
+    accounts = accounts_by(connection, book, keys, named(question.of_rows))
     return {_values_of(account, question.by): account for account in accounts}
 
 

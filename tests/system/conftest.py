@@ -1,0 +1,78 @@
+"""Real processes: the service on SQLite and on PostgreSQL, both as durable as in production."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.postgres import PostgresServer
+from tests.system.client import Client
+from tests.system.service_process import ServiceProcess
+from tests.test_packaging import installed, wheel
+
+__all__ = ["installed", "wheel"]
+
+StartService = Callable[..., ServiceProcess]
+
+
+@pytest.fixture(scope="session")
+def durable_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL of our own that writes as in production and may be stopped."""
+    with PostgresServer(durable=True) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres(durable_server: PostgresServer) -> PostgresServer:
+    """The same, running, whatever the test before did to it."""
+    return durable_server.start()
+
+
+@pytest.fixture
+def durable_url(postgres: PostgresServer) -> Iterator[str]:
+    """An empty PostgreSQL database of the test's own."""
+    url = postgres.create_database()
+    yield url
+    postgres.start()
+    postgres.drop_database(url)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, sqlite_url: str) -> str:
+    """An empty database of the test's own."""
+    return sqlite_url if request.param == "sqlite" else str(request.getfixturevalue("durable_url"))
+
+
+@pytest.fixture
+def start_service(tmp_path: Path) -> Iterator[StartService]:
+    """`start_service(database_url, **settings)`: a running service on that database, ended after the test.
+
+    When a test fails, the end of each service's log is shown with it.
+    """
+    services: list[ServiceProcess] = []
+
+    def start(database_url: str, **settings: object) -> ServiceProcess:
+        service = ServiceProcess(database_url, tmp_path, name=f"service-{len(services)}", **settings)
+        services.append(service)
+        service.migrate()
+        service.start()
+        return service
+
+    yield start
+    for service in services:
+        service.close()
+        print(service.log_tail())  # noqa: T201 - pytest shows it with a failure
+
+
+@pytest.fixture
+def open_client() -> Iterator[Callable[..., Client]]:
+    """`open_client(service)`: a client of that service, closed after the test."""
+    clients: list[Client] = []
+
+    def connect(service: ServiceProcess, *, token: str | None = None) -> Client:
+        clients.append(Client(service.port, token=token))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        client.close()
