@@ -1,10 +1,8 @@
 """Counting in what runs when labels change: every live application gets its labels anew."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import orjson
 from sqlalchemy import select, update
 
 from rm_service.domain.amounts import Amounts, plus
@@ -14,16 +12,23 @@ from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Documents
 from rm_service.ledger.rulebook import Labels
-from rm_service.ledger.turn import Turn, to_json
+from rm_service.ledger.turn import Turn
 
 CHUNK = 5_000
 
 
 @dataclass(slots=True)
 class _Sum:
+    label_id: int
     locked: Amounts = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
     applications: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Charged:
+    id: str
+    label_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +45,17 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
 
     With `keys` only the labels of that one new key set are counted in; without, every balance is built anew.
     """
-    sums: dict[int, _Sum] = defaultdict(_Sum)
+    sums: dict[int, _Sum] = {}
     for chunk in _live(turn, keys):
         changed = []
         for application in chunk:
             charged = _with_ids(turn, labels, rules.labels_for(application.tags))
             label_ids = [label_id for label_id, _ in charged]
             if label_ids != application.label_ids:
-                changed.append({"id": application.id, "label_ids": label_ids})
+                changed.append(_Charged(application.id, label_ids))
             _count(sums, application, charged, keys)
-        if changed:
-            documents = Documents(sqlite=turn.sqlite)
-            turn.execute(documents.update(tables.application, "id", ["label_ids"]), to_json(changed))
+        documents = Documents(sqlite=turn.sqlite)
+        turn.write(documents.update(tables.application, "id", ["label_ids"]), changed)
     if keys is None:
         nothing = {"locked": {}, "used": {}, "applications": 0}
         turn.connection.execute(update(tables.balance).values(**nothing))
@@ -68,7 +72,8 @@ def _count(
         return
     for label_id, rule in charged:
         if keys is None or rule.keys == keys:
-            total, part = sums[label_id], rule.charge(application.held)
+            total = sums.setdefault(label_id, _Sum(label_id))
+            part = rule.charge(application.held)
             if application.state is State.LOCKED:
                 total.locked = plus(total.locked, part)
             else:
@@ -112,12 +117,8 @@ def _with_ids(turn: Turn, labels: Labels, charged: Iterable[ChargedLabel]) -> li
 
 
 def _write(turn: Turn, sums: dict[int, _Sum]) -> None:
-    text = Documents(sqlite=turn.sqlite).update(
-        tables.balance, "label_id", ["locked", "used", "applications"]
-    )
-    rows = [
-        {"label_id": label_id, "locked": total.locked, "used": total.used, "applications": total.applications}
-        for label_id, total in sums.items()
-    ]
+    columns = ["locked", "used", "applications"]
+    bulk = Documents(sqlite=turn.sqlite).update(tables.balance, "label_id", columns)
+    rows = list(sums.values())
     for start in range(0, len(rows), CHUNK):
-        turn.execute(text, orjson.dumps(rows[start : start + CHUNK]).decode())
+        turn.write(bulk, rows[start : start + CHUNK])

@@ -19,7 +19,7 @@ from rm_service.domain.events import Event
 from rm_service.domain.registrations import Engine, Node
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
-from rm_service.ledger.documents import Documents
+from rm_service.ledger.documents import Bulk, Documents, to_json
 from rm_service.ledger.rulebook import Labels
 
 HEADS_READ = 17
@@ -35,6 +35,7 @@ _ENGINE = tuple(column.name for column in fields(Engine) if column.name != "remo
 _EVENT = tuple(column.name for column in fields(Event))
 _INTERVAL = tuple(column.name for column in tables.application_interval.columns)
 _WAITER = ("label_id", "application_id", "priority", "seq")
+_TAG = ("key", "value", "application_id")
 
 
 class Cursor(Protocol):
@@ -136,15 +137,8 @@ class Statements:
             " WHERE waiter.label_id = balance.label_id ORDER BY priority DESC, seq LIMIT 1)"
             f" WHERE label_id IN ({numbers})"
         )
-        self.insert_tags = (
-            "INSERT INTO application_tag (key, value, application_id)"
-            " SELECT t.key, t.value, a.value ->> 'id'"
-            f" FROM json_each({mark}) AS a, json_each(a.value -> 'tags') AS t WHERE true ON CONFLICT DO NOTHING"
-        )
-        self.delete_tags = (
-            "DELETE FROM application_tag WHERE (key, value, application_id) IN (SELECT t.key, t.value,"
-            f" a.value ->> 'id' FROM json_each({mark}) AS a, json_each(a.value -> 'tags') AS t)"
-        )
+        self.insert_tags = documents.insert(tables.application_tag, _TAG, "ON CONFLICT DO NOTHING")
+        self.delete_tags = "DELETE FROM application_tag WHERE key = ? AND value = ? AND application_id = ?"
         self.notify = "SELECT pg_notify('rm_ledger', '')"
 
 
@@ -244,6 +238,15 @@ class Turn:
             labels.remember([(label_id, key, tags)])
             self.created_labels.append(key)
 
+    def write(self, bulk: Bulk, rows: Sequence[object]) -> None:
+        """Write rows by one statement; nothing is done when there are none."""
+        if not rows:
+            return
+        if bulk.values is None:
+            self.execute(bulk.text, to_json(rows))
+        else:
+            self.driver.executemany(bulk.text, [bulk.values(row) for row in rows])
+
     def _document(self, text: str, keys: Iterable[object]) -> Callable[[], list[list[Any]]]:
         """Ask for the rows with these keys; nothing is asked when there are none."""
         wanted = sorted(keys)  # type: ignore[type-var]
@@ -262,10 +265,6 @@ def _rows(cursor: Cursor) -> list[list[Any]]:
     document = cursor.fetchone()[0]
     rows: list[list[Any]] = [] if document is None else orjson.loads(document)
     return rows
-
-
-def to_json(value: object) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _application(row: list[Any]) -> Application:

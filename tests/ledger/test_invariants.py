@@ -178,6 +178,15 @@ class LedgerMachine(RuleBasedStateMachine):
         if isinstance(self._submit(op.LoseNode(instance, "gone")), Done):
             self.ledger.submit([op.Lose(found, "gone") for found in self._on_node(instance)])
 
+    @rule(instance=node_names, tags=limits, total=rooms)
+    def change_limits_while_a_node_is_away(
+        self, instance: str, tags: Mapping[str, str], total: Amounts
+    ) -> None:
+        self._apply({"user": "alice", "job": "1", "queue": "root.a", "node": instance}, {"memory": 1})
+        self.lose_node(instance)
+        self.set_limit(tags, total, 0)
+        self.register_node(instance, total, 0, comes_back=True)
+
     @rule(instance=node_names)
     def remove_node(self, instance: str) -> None:
         held = self._on_node(instance)
@@ -320,5 +329,5 @@ def held(rows: Any) -> list[object]:
 def test_the_books_balance_after_every_step(sqlite_template: Path, default_rules: Mapping[str, Any]) -> None:
     LedgerMachine.template, LedgerMachine.rules_document = sqlite_template, default_rules
     explores = settings.default is not None and settings.default.max_examples > 100
-    chosen = settings(max_examples=200 if explores else 25, stateful_step_count=40, deadline=None)
+    chosen = settings(max_examples=500 if explores else 40, stateful_step_count=40, deadline=None)
     run_state_machine_as_test(LedgerMachine, settings=chosen)

@@ -16,6 +16,9 @@ from rm_service.ledger.queries.paging import CursorError
 
 _CODES = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
 
+_AWAY = "the database cannot be reached; nothing was changed"
+"""Where it is and why it is away stands in the log, not in an answer."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -35,7 +38,7 @@ def _later(code: str, detail: str, seconds: int = 1) -> ProblemError:
 def _database_away(error: Exception) -> ProblemError:
     reason = str(getattr(error, "orig", error)).strip()
     _log.warning("database_unavailable", error=reason)
-    return _later("unavailable", "the database cannot be reached")
+    return _later("unavailable", _AWAY)
 
 
 def _problem_of_http(error: HTTPException) -> ProblemError:
@@ -53,7 +56,7 @@ _TRANSLATIONS: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
     TagError: lambda error: invalid_fields({tag_path(error): [error.reason]}),
     CursorError: lambda _: invalid_fields({"cursor": ["is not one of this list: begin without one"]}),
     HTTPException: _problem_of_http,
-    LedgerUnavailableError: lambda error: _later("unavailable", str(error), error.retry_after),
+    LedgerUnavailableError: lambda error: _later("unavailable", _AWAY, error.retry_after),
     OutcomeUnknownError: lambda error: _later("outcome_unknown", str(error)),
     LedgerClosedError: lambda _: _later("closing", "the service is stopping"),
     OperationalError: _database_away,

@@ -15,12 +15,19 @@ from rm_service.facades.http.endpoints import API, Endpoint
 from rm_service.facades.http.fields import IdField
 from rm_service.facades.http.problems import ASKED_FOR_STATUS, PROBLEMS, problem_document
 
-_ALWAYS = ("unauthorized", "not_acceptable", "internal", "unavailable", "closing", "overloaded")
+_ALWAYS = (
+    "unauthorized",
+    "not_acceptable",
+    "invalid_fields",  # of a path's name, or a query that the path does not take
+    "internal",
+    "unavailable",
+    "closing",
+    "overloaded",
+)
 _WITH_BODY = (
     "malformed_json",
     "body_too_large",
     "unsupported_media_type",
-    "invalid_fields",
     "outcome_unknown",
 )
 _TOKEN = "token"  # noqa: S105 - the name of the security scheme
@@ -124,8 +131,6 @@ def _bad(endpoint: Endpoint) -> dict[str, Any]:
     codes = [*_ALWAYS, *endpoint.problems]
     if endpoint.body is not None:
         codes += _WITH_BODY
-    elif endpoint.query is not None:
-        codes.append("invalid_fields")
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(_status(code, endpoint), []).append(code)

@@ -33,7 +33,7 @@ Loaded = dict[str, Any]
 class PlacementSchema(Schema):
     """Ask for a node instead of naming one."""
 
-    selector = SelectorField(load_default=Selector(), metadata={"examples": ["gpu=T4"]})
+    selector = SelectorField(load_default=Selector, metadata={"examples": ["gpu=T4"]})
     strategy = fields.String(load_default="first_fit", validate=validate.OneOf(STRATEGIES))
 
 
@@ -222,14 +222,14 @@ class PageQuery(Schema):
 class SelectorQuery(PageQuery):
     """A page of what a selector selects."""
 
-    selector = SelectorField(load_default=Selector())
+    selector = SelectorField(load_default=Selector)
 
 
 class ApplicationsQuery(PageQuery):
     """Which applications, newest first."""
 
     state = fields.String(metadata={"description": "States, separated by commas."})
-    tag = SelectorField(load_default=Selector(), metadata={"description": "A selector over the tags."})
+    tag = SelectorField(load_default=Selector, metadata={"description": "A selector over the tags."})
 
 
 class WaitQuery(Schema):
@@ -242,7 +242,7 @@ class UsageQuery(Schema):
     """Usage by which tags, of what, and when."""
 
     by = fields.String(required=True, metadata={"description": "Tag keys, separated by commas."})
-    where = SelectorField(load_default=Selector())
+    where = SelectorField(load_default=Selector)
     at = TimeField(metadata={"description": "A past moment."})
 
 
@@ -253,6 +253,6 @@ class EventsQuery(Schema):
     cursor = fields.String(metadata={"description": "`next_cursor` of the page before, instead of `after`."})
     limit = WholeTextField(1, MAX_PAGE, load_default=100)
     selector = SelectorField(
-        load_default=Selector(), metadata={"description": "Over the tags; live stream only."}
+        load_default=Selector, metadata={"description": "Over the tags; live stream only."}
     )
     kind = fields.String(metadata={"description": "How the kind begins; live stream only."})
