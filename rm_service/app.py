@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from rm_service.facades.http.authentication import Authentication
 from rm_service.facades.http.http_app import create_app
 from rm_service.facades.http.native_api import Services, native_endpoints, stream_routes
-from rm_service.facades.http.server import HttpServer
 from rm_service.facades.http.system_pages import add_system_pages
+from rm_service.hosting.server import HttpServer
 from rm_service.ledger import tables
 from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ledger import Ledger, LedgerSettings

@@ -18,14 +18,14 @@ from sqlalchemy import select
 
 from rm_service.bundled import bundled
 from rm_service.domain import operations as op
-from rm_service.facades.http.answer import Answer
 from rm_service.facades.http.application_polls import ApplicationPolls
 from rm_service.facades.http.event_stream import EventStreams
 from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.problems import ProblemError
 from rm_service.facades.http.rendering import event_document
-from rm_service.facades.http.server import HttpServer
-from rm_service.facades.http.streams import StreamRequest
+from rm_service.hosting.answer import Answer
+from rm_service.hosting.server import HttpServer
+from rm_service.hosting.streams import StreamRequest
 from rm_service.ledger import tables
 from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ledger import Ledger, LedgerSettings

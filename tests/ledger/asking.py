@@ -1,13 +1,14 @@
 """Short forms of what the tests ask of a ledger."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import Application
 from rm_service.domain.outcomes import Done
 from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.paging import Page
 
 GIB = 2**30
 
@@ -54,3 +55,19 @@ def limit(ledger: Ledger, tags: Mapping[str, str], total: Mapping[str, int], **m
     assert isinstance(outcome, Done), outcome
     assert outcome.limit_id is not None
     return outcome.limit_id
+
+
+def reading(ledger: Ledger, question: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """The answer to a question that takes a connection first."""
+    with ledger.readers.connect() as connection:
+        return question(connection, *args, **more)
+
+
+def page_through(read: Callable[[str | None], Page[Any]]) -> list[Any]:
+    """All items of a list, reading on from cursor to cursor."""
+    page = read(None)
+    items = list(page.items)
+    while page.next_cursor is not None:
+        page = read(page.next_cursor)
+        items += page.items
+    return items

@@ -11,7 +11,7 @@ from rm_service.domain.application import State
 from rm_service.ledger import tables
 from rm_service.ledger.audit import Audit, Check, OverLimit, audit
 from rm_service.ledger.ledger import Ledger
-from tests.ledger.asking import application, apply, done, limit, node
+from tests.ledger.asking import application, apply, asking, done, limit, node
 
 ALICE = {"user": "alice", "creator": "IDE", "engineType": "spark"}
 
@@ -308,3 +308,15 @@ def test_an_application_that_comes_back_after_the_rules_changed_is_charged_by_th
 
     assert application(ledger, op.Use(lost.id)).state is State.USED
     assert audit(ledger.readers).differences == []
+
+
+def test_the_audit_sees_one_moment_while_the_work_goes_on(ledger: Ledger) -> None:
+    going_on = [ledger.enqueue([asking(ALICE, {"memory": 1})]) for _ in range(3_000)]
+
+    audits = [audit(ledger.readers) for _ in range(4)]
+    for future in going_on:
+        future.result()
+    audits.append(audit(ledger.readers))
+
+    assert [found.differences for found in audits] == [[]] * 5
+    assert audits[-1].applications_checked == 3_000

@@ -14,11 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rm_service.domain.application import State
 from rm_service.domain.events import Kind
-from rm_service.facades.http.answer import Answer
 from rm_service.facades.http.endpoints import API
 from rm_service.facades.http.event_stream import Authorize, answer_to, database_away
 from rm_service.facades.http.problems import ProblemError
-from rm_service.facades.http.streams import LongPoll, StreamRequest, StreamRoute
+from rm_service.hosting.answer import Answer
+from rm_service.hosting.streams import LongPoll, StreamRequest, StreamRoute
 from rm_service.ledger import tables
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.events import LabelledEvent

@@ -16,13 +16,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rm_service.domain.events import Event
 from rm_service.domain.selectors import Operator, Selector
-from rm_service.facades.http.answer import Answer
 from rm_service.facades.http.endpoints import API
 from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.problems import ProblemError, invalid_fields
 from rm_service.facades.http.reading import load
 from rm_service.facades.http.request_schemas import EventsQuery
-from rm_service.facades.http.streams import Stream, StreamRequest, StreamRoute
+from rm_service.hosting.answer import Answer
+from rm_service.hosting.streams import Stream, StreamRequest, StreamRoute
 from rm_service.ledger.queries.events import LabelledEvent
 from rm_service.ledger.tailer import Subscription, Tailer
 

@@ -10,7 +10,6 @@ from rm_service.facades.http import (
     limit_endpoints,
     node_endpoints,
 )
-from rm_service.facades.http.answer import Answer
 from rm_service.facades.http.application_polls import ApplicationPolls
 from rm_service.facades.http.authentication import Authentication
 from rm_service.facades.http.endpoints import API, Call, Endpoint
@@ -19,7 +18,8 @@ from rm_service.facades.http.event_stream import EventStreams, answer_to
 from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.reading import JSON
 from rm_service.facades.http.rendering import event_document
-from rm_service.facades.http.streams import StreamRequest, StreamRoute
+from rm_service.hosting.answer import Answer
+from rm_service.hosting.streams import StreamRequest, StreamRoute
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.events import LabelledEvent
 from rm_service.ledger.tailer import Tailer

@@ -45,7 +45,7 @@ def live_with(connection: Connection, terms: Sequence[Requirement]) -> list[Colu
 
 
 def fulfilling(connection: Connection, terms: Sequence[Requirement]) -> list[ColumnElement[bool]]:
-    """Conditions for any terms on applications live or not, to filter by; an ordering only asks for its key."""
+    """Conditions for any terms on any applications, to filter by; an ordering only asks for its key."""
     return [_fulfils(connection, term) for term in terms]
 
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from rm_service.facades.http.answer import Answer, latin_1
-from rm_service.facades.http.connection import Connection
+from rm_service.hosting.answer import Answer, latin_1
+from rm_service.hosting.connection import Connection
 
 TURNS = 64  # keep-alives go to a part of the streams at a time: to all at once would hold up every request
 

@@ -7,11 +7,11 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from rm_service.facades.http.answer import Answer, latin_1, problem
-from rm_service.facades.http.connection import CONNECTION, Connection
-from rm_service.facades.http.request_pool import RequestPool, SaturatedError
-from rm_service.facades.http.streams import LongPoll, Send, Stream, StreamHub, StreamRequest, StreamRoute
-from rm_service.facades.http.wsgi_bridge import call_wsgi
+from rm_service.hosting.answer import Answer, latin_1, problem
+from rm_service.hosting.connection import CONNECTION, Connection
+from rm_service.hosting.request_pool import RequestPool, SaturatedError
+from rm_service.hosting.streams import LongPoll, Send, Stream, StreamHub, StreamRequest, StreamRoute
+from rm_service.hosting.wsgi_bridge import call_wsgi
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs
 import pytest
 from flask import Flask, Response, jsonify, request
 
-from rm_service.facades.http.answer import Answer
-from rm_service.facades.http.server import BadBindError, HttpServer
-from rm_service.facades.http.streams import Stream, StreamRequest, StreamRoute
+from rm_service.hosting.answer import Answer
+from rm_service.hosting.server import BadBindError, HttpServer
+from rm_service.hosting.streams import Stream, StreamRequest, StreamRoute
 
 PATIENCE = 10.0  # seconds that a test waits for what must happen; nothing waits this long when all is well
 

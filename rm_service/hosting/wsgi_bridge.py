@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-from rm_service.facades.http.answer import Answer
+from rm_service.hosting.answer import Answer
 
 if TYPE_CHECKING:
     from _typeshed import OptExcInfo

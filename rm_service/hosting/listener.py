@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from rm_service.facades.http.connection import Connection, Limits, limited
-from rm_service.facades.http.dispatch import Dispatcher
+from rm_service.hosting.connection import Connection, Limits, limited
+from rm_service.hosting.dispatch import Dispatcher
 
 BACKLOG = 2048
 IDLE_SECONDS = 75  # a kept-alive connection without a request; longer than a proxy's usual 60

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from rm_service.facades.http.answer import Answer, problem
+from rm_service.hosting.answer import Answer, problem
 
 log = logging.getLogger(__name__)
 

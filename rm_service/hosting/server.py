@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from rm_service.facades.http.connection import Limits
-from rm_service.facades.http.dispatch import Dispatcher
-from rm_service.facades.http.listener import Listener, listen
-from rm_service.facades.http.request_pool import RequestPool
-from rm_service.facades.http.streams import StreamHub, StreamRoute
+from rm_service.hosting.connection import Limits
+from rm_service.hosting.dispatch import Dispatcher
+from rm_service.hosting.listener import Listener, listen
+from rm_service.hosting.request_pool import RequestPool
+from rm_service.hosting.streams import StreamHub, StreamRoute
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from rm_service.facades.http.answer import Answer, latin_1, problem
+from rm_service.hosting.answer import Answer, latin_1, problem
 
 LAST_SECONDS = 0.5  # when the server stops: the time for a request to begin and, if it has, to be complete
 WASTE = 8  # bytes read for each byte of body that is allowed: chunked framing, the rest of a refused body
