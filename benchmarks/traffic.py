@@ -19,6 +19,7 @@ from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.schema import migrate
+from rm_service.process import set_up_process
 
 HOT = 1
 SPREAD = 1000
@@ -102,6 +103,7 @@ def open_ledger(url: str, sets: int = 0) -> Ledger:
     ledger.open()
     if sets:
         make_room(ledger, sets)
+    set_up_process()  # as `rm-service serve` does
     return ledger
 
 

@@ -19,6 +19,7 @@ from rm_service.ledger.database import reader_engine
 from rm_service.ledger.errors import LedgerUnavailableError
 from rm_service.ledger.schema import WrongRevisionError
 from rm_service.ledger.schema import migrate as bring_to_newest
+from rm_service.process import set_up_process
 from rm_service.settings import Settings
 from rm_service.telemetry import set_up_logging
 
@@ -38,6 +39,7 @@ def serve(config: Path | None, *, worker: bool) -> None:
     if worker:
         watch_parent(ended)
     service = _started(settings)
+    set_up_process()
     host, port = service.server.address
     workers = Workers(settings.workers - 1 if not worker else 0, config, f"{_host(host)}:{port}")
     workers.start()

@@ -26,7 +26,8 @@ HEADS_READ = 17
 """One more than a wake looks at, to know whether there are others."""
 
 _BALANCE_READ = tuple(column.name for column in fields(Balance))
-_BALANCE_WRITTEN = ("locked", "used", "applications", "total", "protected", "closed", "wake")
+_BALANCE_WRITTEN = ("locked", "used", "applications", "wake")
+_ROOM_WRITTEN = ("total", "protected", "closed")
 _APPLICATION = tuple(column.name for column in fields(Application))
 _APPLICATION_FIXED = {"id", "request", "requested", "priority", "lock_seconds", "created_at", "placement"}
 _APPLICATION_WRITTEN = tuple(name for name in _APPLICATION if name not in _APPLICATION_FIXED)
@@ -126,6 +127,7 @@ class Statements:
         self.update_applications = documents.update(tables.application, "id", _APPLICATION_WRITTEN)
         self.insert_intervals = documents.insert(tables.application_interval, _INTERVAL)
         self.update_balances = documents.update(tables.balance, "label_id", _BALANCE_WRITTEN)
+        self.update_rooms = documents.update(tables.balance, "label_id", _ROOM_WRITTEN)
         self.upsert_nodes = documents.upsert(tables.node, _NODE)
         self.upsert_engines = documents.upsert(tables.engine, _ENGINE)
         self.delete_engines = f"DELETE FROM engine WHERE instance IN ({members})"

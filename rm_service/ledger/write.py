@@ -82,6 +82,8 @@ def _write_waiters(turn: Turn, view: View) -> None:
 
 def _write_registrations(turn: Turn, view: View) -> None:
     texts = turn.texts
+    rooms = [view.accounts[label_id].balance for label_id in view.changed_nodes]
+    turn.write(texts.update_rooms, rooms)
     turn.write(texts.upsert_nodes, [view.nodes[label_id] for label_id in view.changed_nodes])
     engines = [view.engines[name] for name in view.changed_engines]
     gone = [engine.instance for engine in engines if engine.removed]

@@ -329,5 +329,5 @@ def held(rows: Any) -> list[object]:
 def test_the_books_balance_after_every_step(sqlite_template: Path, default_rules: Mapping[str, Any]) -> None:
     LedgerMachine.template, LedgerMachine.rules_document = sqlite_template, default_rules
     explores = settings.default is not None and settings.default.max_examples > 100
-    chosen = settings(max_examples=500 if explores else 40, stateful_step_count=40, deadline=None)
+    chosen = settings(max_examples=500 if explores else 30, stateful_step_count=40, deadline=None)
     run_state_machine_as_test(LedgerMachine, settings=chosen)

@@ -83,6 +83,19 @@ class ServiceProcess:
             check=False,
         )
 
+    def module_file(self) -> Path:
+        """Where its processes import the package from."""
+        code = "import rm_service; print(rm_service.__file__)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return Path(done.stdout.strip())
+
     def migrate(self) -> None:
         """Bring the database to the newest schema. Raises ServiceError."""
         done = self.run("migrate")
