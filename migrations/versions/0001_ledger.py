@@ -146,7 +146,8 @@ def upgrade() -> None:
         sa.Column("wake", sa.Boolean(), nullable=False, comment="its queue is to be looked at"),
         sa.Column("is_pool", sa.Boolean(), nullable=False, comment="a queue of those who ask for a node"),
         sa.CheckConstraint(
-            "replace(CAST(locked AS TEXT), ' ', '') = replace(replace(CAST(locked AS TEXT), ' ', ''), ':-', '')",
+            "replace(CAST(locked AS TEXT), ' ', '')"
+            " = replace(replace(CAST(locked AS TEXT), ' ', ''), ':-', '')",
             name=op.f("ck_balance_locked"),
         ),
         sa.CheckConstraint(

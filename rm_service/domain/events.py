@@ -56,4 +56,4 @@ class Event:
     """What it adds to the count of applications that hold something there."""
     tags: Tags | None = None
     detail: Mapping[str, object] | None = None
-    """What else there is to know, by kind: `total`, `protected`, `closed` of a node, `reason`, `over_limit`."""
+    """What else there is to know, by kind: a node's `total`, `protected`, `closed`; a `reason`."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rm_service.domain.accounts import Account, Shortfall
+from rm_service.domain.accounts import Account, Balance, Shortfall
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.outcomes import Code, Refused
 
@@ -40,10 +40,9 @@ def judge(
             judgement.block(account, [_barred(account, resource, balance.closed)])
         elif found:
             judgement.block(account, found)
-        elif balance.first_priority is not None and account.label.id != turn_of:
-            if _stands_behind(rank, balance.first_priority, balance.first_seq):
-                judgement.out_of_turn = True
-                judgement.block(account, [_barred(account, resource, "waiters_ahead")])
+        elif account.label.id != turn_of and _stands_behind(rank, balance):
+            judgement.out_of_turn = True
+            judgement.block(account, [_barred(account, resource, "waiters_ahead")])
     return judgement
 
 
@@ -58,11 +57,14 @@ def not_registered(accounts: Sequence[Account]) -> Refused | None:
     return None
 
 
-def _stands_behind(rank: Rank, first_priority: int, first_seq: int | None) -> bool:
+def _stands_behind(rank: Rank, balance: Balance) -> bool:
+    """Whether the label's first waiter is of better rank."""
+    first = balance.first_priority
+    if first is None:
+        return False
     priority, place = rank
-    return first_priority > priority or (
-        first_priority == priority and (ARRIVAL if first_seq is None else first_seq) < place
-    )
+    seq = ARRIVAL if balance.first_seq is None else balance.first_seq
+    return first > priority or (first == priority and seq < place)
 
 
 def _barred(account: Account, resource: Amounts, reason: str) -> Shortfall:

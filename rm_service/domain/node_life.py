@@ -17,7 +17,7 @@ LOST = "lost"
 
 
 def register(view: View, operation: op.RegisterNode) -> Outcome:
-    """Register a node or what changed of it. What runs there stays booked; a lost node takes its place again."""
+    """Register a node or what changed of it. What runs stays booked; a lost node takes its place again."""
     account, known = _find(view, operation.instance)
     is_new = known is None or known.removed
     closed = account.balance.closed if not is_new and account.balance.closed == DRAINING else None

@@ -1,4 +1,4 @@
-"""The operations: everything that can change an amount, each a plain value handed to the ledger's one door."""
+"""The operations: everything that can change an amount, each a plain value for the ledger's one door."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Placement: which node takes an application that names none.
 
-The index knows each node's tags and what it has left. It follows the ledger's events, so that within a turn it
-is exact; what it chooses is verified on the node's own row all the same.
+The index knows each node's tags and what it has left. It follows the ledger's events, so that within a turn
+it is exact; what it chooses is verified on the node's own row all the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -35,7 +35,7 @@ class Candidate:
         return all(left.get(dimension, 0) >= amount for dimension, amount in request.items() if amount > 0)
 
     def share_left(self, request: Amounts) -> float:
-        """The smallest part of any requested dimension that would stay free, 0 to 1: only to compare nodes."""
+        """The smallest part of any requested dimension that would stay free: only to compare nodes."""
         shares = [
             (self.left.get(dimension, 0) - amount) / self.total[dimension]
             for dimension, amount in request.items()

@@ -200,7 +200,7 @@ def _try_again(view: View, application: Application, label_id: int) -> bool | No
 
 
 def _repeated(existing: Application, operation: op.Apply) -> Outcome:
-    """The same id again: the present state for the same request, a refusal that names the field for another."""
+    """The same id again: the present state for the same request, for another one the field that differs."""
     if existing.request == operation.request:
         return Done(application=existing, repeated=True)
     fields = sorted(existing.request.keys() | operation.request.keys())

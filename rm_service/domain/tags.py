@@ -87,7 +87,7 @@ def canonical_key(tags: Tags) -> str:
 
 
 def label_key(tags: Tags) -> str:
-    """The text under which a label of these tags is stored: the canonical key, or a digest if that is long."""
+    """The text under which a label of these tags is stored: the canonical key, or its digest if long."""
     key = canonical_key(tags)
     if len(key) <= MAX_LABEL_KEY:
         return key

@@ -67,10 +67,7 @@ class Batch:
         self._charge_anew(view)
         self._take_in_pools(view, rows.pool_ids)
         self._choose(view, head, groups)
-        results: list[Result] = []
-        for group in groups:
-            results.append(_decide_group(view, group))
-        return view, results
+        return view, [_decide_group(view, group) for group in groups]
 
     def _resolve(self, several_tags: Iterable[Tags]) -> None:
         """Make sure that every label these tags are charged to has an id."""

@@ -1,4 +1,4 @@
-"""Connections: one engine for readers, one connection for the writer, each set up so that it fails in time."""
+"""Connections: an engine for readers, one connection for the writer, each set up to fail in time."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -30,6 +30,7 @@ WRITER_SETTINGS: Mapping[str, str] = {
 }
 
 READER_SETTINGS: Mapping[str, str] = {
+    "jit": "off",
     "statement_timeout": "60s",
     "idle_in_transaction_session_timeout": "60s",
 }

@@ -1,8 +1,8 @@
 """Many rows by one statement, in the way that each database takes them best.
 
-PostgreSQL: one JSON document a statement, which it takes apart itself (`json_to_recordset`), so that the driver has
-nothing to convert and one round trip serves a batch. SQLite: one prepared statement, bound once a row; it runs
-in this process, and taking a document apart costs it twice as much. Both measured in
+PostgreSQL: one JSON document a statement, which it takes apart itself (`json_to_recordset`), so that the
+driver has nothing to convert and one round trip serves a batch. SQLite: one prepared statement, bound once a
+row; it runs in this process, and taking a document apart costs it twice as much. Both measured in
 docs/decisions/0002-one-turn.md.
 """
 

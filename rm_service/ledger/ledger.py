@@ -67,7 +67,7 @@ class Ledger:
         self.readers.dispose()
 
     def on_commit(self, callback: Callable[[], object]) -> None:
-        """Have `callback` called on the writer's thread after each commit of this process; it must be quick."""
+        """Have `callback` called on the writer's thread after each commit here; it must be quick."""
         self._writer.on_commit.append(callback)
 
     def submit(self, operations: Sequence[op.DecidedOperation], *, atomic: bool = False) -> list[Outcome]:

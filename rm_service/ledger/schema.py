@@ -1,4 +1,4 @@
-"""The schema: brought to the newest revision by `migrate`, checked at start, and the event table's partitions."""
+"""The schema: brought to the newest revision, checked at start; and the event table's partitions."""
 
 from datetime import UTC, datetime
 

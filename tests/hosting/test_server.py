@@ -123,7 +123,7 @@ def connect() -> Iterator[Connect]:
 
 
 @contextmanager
-def serving(desk: Desk, **settings: Any) -> Iterator[HttpServer]:  # noqa: ANN401 - the server's own
+def serving(desk: Desk, **settings: Any) -> Iterator[HttpServer]:
     server = HttpServer(desk.app, bind="127.0.0.1:0", **settings)
     server.start()
     try:
@@ -469,7 +469,7 @@ class TestStart:
 class Feed:
     """A stream route on /feed whose streams the tests fill."""
 
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - the stream's own
+    def __init__(self, **settings: Any) -> None:
         self.settings = settings
         self.requests: list[StreamRequest] = []
         self.streams: list[Stream] = []

@@ -26,9 +26,12 @@ class ServiceError(RuntimeError):
 
 
 def command_environment(**settings: object) -> dict[str, str]:
-    """The environment of a command of ours: `http_bind="..."` becomes RM_HTTP_BIND; no other RM_ variable."""
+    """The environment of a command of ours: `http_bind="..."` becomes RM_HTTP_BIND; no other RM_ variable,
+    and no proxy: all traffic stays on this machine.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("RM_")}
-    return inherited | {f"RM_{name.upper()}": str(value) for name, value in settings.items()}
+    ours = {f"RM_{name.upper()}": str(value) for name, value in settings.items()}
+    return inherited | {"NO_PROXY": "*", "no_proxy": "*"} | ours
 
 
 class ServiceProcess:
