@@ -14,11 +14,14 @@ __all__ = ["installed", "wheel"]
 
 StartService = Callable[..., ServiceProcess]
 
+# A commit takes 3 ms (at the least): crashes find one under way.
+SLOW_COMMITS = {"commit_delay": "3000", "commit_siblings": "0"}
+
 
 @pytest.fixture(scope="session")
 def durable_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL of our own that writes as in production and may be stopped."""
-    with PostgresServer(durable=True) as server:
+    """A PostgreSQL of our own that writes as safely as in production and may be stopped."""
+    with PostgresServer(durable=True, settings=SLOW_COMMITS) as server:
         yield server
 
 

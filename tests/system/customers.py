@@ -32,16 +32,25 @@ class Entry:
 
 
 class Tally:
-    """Counts acknowledged requests; somebody may wait for a number of them."""
+    """Counts acknowledged requests; somebody may wait for a number of them.
 
-    def __init__(self) -> None:
+    `then` is called once, on the thread of the customer with acknowledgement number `at`, before that one
+    does anything else.
+    """
+
+    def __init__(self, *, at: int = 0, then: Callable[[], object] | None = None) -> None:
         self.count = 0
+        self._at = at
+        self._then = then
         self._changed = threading.Condition()
 
     def add(self) -> None:
         with self._changed:
             self.count += 1
+            is_time = self.count == self._at
             self._changed.notify_all()
+        if is_time and self._then is not None:
+            self._then()
 
     def wait_for(self, more: int, seconds: float = 60) -> None:
         """Wait until so many more have come."""

@@ -106,7 +106,7 @@ def test_two_services_under_load_and_crashes_never_exceed_a_limit_and_lose_or_do
     inspector = Inspector(services)
     tally, ended = Tally(), threading.Event()
     with inspector.looking(), busy(people, lambda n: ways[n].ask, tally, ended):
-        for crash in (second, first, postgres, second):
+        for crash in (second, postgres, first, postgres, second, postgres):
             tally.wait_for(BETWEEN, PATIENCE)
             if isinstance(crash, PostgresServer):
                 crash.restart("immediate")
