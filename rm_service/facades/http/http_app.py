@@ -126,6 +126,7 @@ def _add_hooks(app: Flask, authentication: Authentication, observe: Observe | No
         level = _level(response.status_code, seconds)
         if _stdlib_log.isEnabledFor(level):
             _tell(level, asked, response.status_code, seconds, noted.caller)
+        REQUEST_ID.set(None)
         return response
 
     app.before_request(begin)
