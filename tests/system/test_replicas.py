@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -103,20 +103,21 @@ def test_two_services_under_load_and_crashes_never_exceed_a_limit_and_lose_or_do
     wanted = [offers(HOT) if n % 2 else offers(f"cold-{n % COLD}") for n in range(2 * COLD)]
     people = customers(CUSTOMERS, wanted, random.Random(20))
     ways = [Persistent([services[n % 2].port, services[1 - n % 2].port]) for n in range(CUSTOMERS)]
-    inspector = Inspector(services)
-    tally, ended = Tally(), threading.Event()
-    with inspector.looking(), busy(people, lambda n: ways[n].ask, tally, ended):
-        for crash in (second, postgres, first, postgres, second, postgres):
+    with ExitStack() as stack:
+        for way in ways:
+            stack.callback(way.close)
+        inspector = Inspector(services)
+        tally, ended = Tally(), threading.Event()
+        with inspector.looking(), busy(people, lambda n: ways[n].ask, tally, ended):
+            for crash in (second, postgres, first, postgres, second, postgres):
+                tally.wait_for(BETWEEN, PATIENCE)
+                if isinstance(crash, PostgresServer):
+                    crash.restart("immediate")
+                else:
+                    crash.kill()
+                    tally.wait_for(BETWEEN // 4, PATIENCE)  # the other one goes on alone
+                    crash.start()
             tally.wait_for(BETWEEN, PATIENCE)
-            if isinstance(crash, PostgresServer):
-                crash.restart("immediate")
-            else:
-                crash.kill()
-                tally.wait_for(BETWEEN // 4, PATIENCE)  # the other one goes on alone
-                crash.start()
-        tally.wait_for(BETWEEN, PATIENCE)
-    for way in ways:
-        way.close()
     entries = all_entries(people)
     assert all(entry.asked is None for entry in entries), "every request was answered in the end"
     assert sum(way.repeated for way in ways) > 0, "no crash hit a request"
