@@ -232,7 +232,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "label",
-        sa.Column("id", NUMBER, sa.Identity(always=False), nullable=False),
+        sa.Column("id", NUMBER, autoincrement=False, nullable=False),
         sa.Column("key", sa.Text(), nullable=False, comment="canonical text of the tags"),
         sa.Column("key_set", sa.Text(), nullable=False, comment="the tag keys, sorted, comma separated"),
         sa.Column("tags", JSON, nullable=False),
@@ -258,6 +258,7 @@ def upgrade() -> None:
             "epoch", sa.BigInteger(), nullable=False, comment="raised by each change of rules or limits"
         ),
         sa.Column("targets", sa.BigInteger(), nullable=False, comment="highest node number ever given"),
+        sa.Column("labels", sa.BigInteger(), nullable=False, comment="highest label number ever given"),
         sa.PrimaryKeyConstraint("one", name=op.f("pk_ledger_head")),
     )
     op.create_table(
@@ -328,7 +329,7 @@ def upgrade() -> None:
 
 def _first_rows() -> None:
     """The rows of which there is always exactly one."""
-    op.execute("INSERT INTO ledger_head (one, seq, time, epoch, targets) VALUES (1, 0, 0, 1, 0)")
+    op.execute("INSERT INTO ledger_head (one, seq, time, epoch, targets, labels) VALUES (1, 0, 0, 1, 0, 0)")
     op.execute("INSERT INTO sweep (one, succeeded_at, checkpoint_at) VALUES (1, 0, 0)")
     empty = '{"conversions": {}, "label_rules": []}'
     op.get_bind().exec_driver_sql(f"INSERT INTO rule_set (one, document) VALUES (1, '{empty}')")  # noqa: S608

@@ -18,7 +18,8 @@ LOST = "lost"
 
 def register(view: View, operation: op.RegisterNode) -> Outcome:
     """Register a node or what changed of it. What runs stays booked; a lost node takes its place again."""
-    account, known = _find(view, operation.instance)
+    label_id = view.node_labels[operation.instance]
+    account, known = view.accounts[label_id], view.nodes.get(label_id)
     is_new = known is None or known.removed
     closed = account.balance.closed if not is_new and account.balance.closed == DRAINING else None
     node = Node(
@@ -47,9 +48,10 @@ def register(view: View, operation: op.RegisterNode) -> Outcome:
 
 def heartbeat(view: View, operation: op.HeartbeatNode) -> Outcome:
     """Note a sign of life: no event, only the time of the next one that is due."""
-    account, node = _find(view, operation.instance)
-    if node is None or node.removed:
+    found = _find(view, operation.instance)
+    if found is None:
         return _unknown(operation.instance)
+    account, node = found
     if account.balance.closed == LOST:
         return Refused(Code.NODE_LOST, f"node {operation.instance} is lost: it has to register again")
     deadline = view.now + operation.deadline_seconds * SECOND
@@ -70,9 +72,10 @@ def undrain(view: View, operation: op.UndrainNode) -> Outcome:
 
 def lose(view: View, operation: op.LoseNode) -> Outcome:
     """Close a node for good; what it holds is given back by operations that follow."""
-    account, node = _find(view, operation.instance)
-    if node is None or node.removed:
+    found = _find(view, operation.instance)
+    if found is None:
         return _unknown(operation.instance)
+    account, node = found
     silent = node.deadline is not None and view.now >= node.deadline
     if account.balance.closed == LOST or (operation.only_if_silent and not silent):
         return Done(node=node, repeated=True)
@@ -89,9 +92,10 @@ def lose(view: View, operation: op.LoseNode) -> Outcome:
 
 def remove(view: View, operation: op.RemoveNode) -> Outcome:
     """Take the registration away. Its number stays its own if it ever comes back."""
-    account, node = _find(view, operation.instance)
-    if node is None or node.removed:
+    found = _find(view, operation.instance)
+    if found is None:
         return _unknown(operation.instance)
+    account, node = found
     if account.balance.applications:
         held = account.balance.applications
         return Refused(Code.NODE_IN_USE, f"{held} applications still hold something on {operation.instance}")
@@ -108,9 +112,10 @@ def remove(view: View, operation: op.RemoveNode) -> Outcome:
 
 
 def _close(view: View, instance: str, kind: Kind, closed: str | None, reason: str | None) -> Outcome:
-    account, node = _find(view, instance)
-    if node is None or node.removed:
+    found = _find(view, instance)
+    if found is None:
         return _unknown(instance)
+    account, node = found
     balance = account.balance
     if balance.closed == LOST:
         return Refused(Code.NODE_LOST, f"node {instance} is lost: it has to register again")
@@ -153,9 +158,11 @@ def _next_target(view: View) -> int:
     return view.targets
 
 
-def _find(view: View, instance: str) -> tuple[Account, Node | None]:
-    label_id = view.node_labels[instance]
-    return view.accounts[label_id], view.nodes.get(label_id)
+def _find(view: View, instance: str) -> tuple[Account, Node] | None:
+    """A registered node and its account."""
+    label_id = view.node_labels.get(instance)
+    node = None if label_id is None else view.nodes.get(label_id)
+    return None if node is None or node.removed else (view.accounts[node.label_id], node)
 
 
 def _unknown(instance: str) -> Refused:

@@ -71,7 +71,7 @@ class View:
         self.applications: dict[str, Application] = {}
         self.nodes: dict[int, Node] = {}
         self.node_labels: dict[str, int] = {}
-        """Node instance to the id of its label, for every node that an operation names."""
+        """Node instance to the id of its label, for every node that is named and was ever known."""
         self.engines: dict[str, Engine] = {}
         self.charged: dict[str, Charged] = {}
         """Application id to its labels, for every apply."""

@@ -10,6 +10,7 @@ from rm_service.domain.decide import Later, decide, decide_together
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.tags import Tags, label_key
 from rm_service.domain.view import Charged, Choice, View
+from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.nodes import NodeWatch
 from rm_service.ledger.rulebook import POOL_KEY, Labels, RuleBook
 from rm_service.ledger.turn import Head, Rows, Turn, Wanted
@@ -35,6 +36,7 @@ class Batch:
     turn: Turn
     book: RuleBook
     labels: Labels
+    ids: LabelIds
     watch: NodeWatch
     wait_age: Instant
     wanted: Wanted = field(default_factory=Wanted)
@@ -70,30 +72,24 @@ class Batch:
         return view, [_decide_group(view, group) for group in groups]
 
     def _resolve(self, several_tags: Iterable[Tags]) -> None:
-        """Make sure that every label these tags are charged to has an id."""
-        labels = {
-            label.key: label.tags for tags in several_tags for label in self.book.rules.labels_for(tags)
-        }
-        self._ensure(labels, pools=False)
+        """Make sure that every label these tags are charged to has a number."""
+        rules = self.book.rules
+        self.ids.give({label.key: label.tags for tags in several_tags for label in rules.labels_for(tags)})
 
     def _label_ids(self, tags: Tags) -> tuple[int, ...]:
         label_ids = self.book.charged(tags)
         if label_ids is None:
-            label_ids = tuple([self._id(label.key) for label in self.book.rules.labels_for(tags)])
-            self.book.remember_charged(tags, label_ids)
+            labels = self.book.rules.labels_for(tags)
+            given = self.ids.give({label.key: label.tags for label in labels})
+            label_ids = tuple([given[label.key] for label in labels])
+            if self.ids.new.keys().isdisjoint(label_ids):
+                self.book.remember_charged(tags, label_ids)
         return label_ids
 
-    def _ensure(self, wanted: dict[str, Tags], *, pools: bool) -> None:
-        unknown = {key: tags for key, tags in wanted.items() if self.labels.id_of(key) is None}
-        if unknown:
-            self.turn.take()
-            found = self.labels.ids_of(self.turn.connection, unknown)
-            missing = {key: tags for key, tags in unknown.items() if key not in found}
-            self.turn.create_labels(self.labels, missing, pools=pools)
-
-    def _id(self, key: str) -> int:
-        label_id = self.labels.id_of(key)
-        return self.labels.ids_of(self.turn.connection, [key])[key] if label_id is None else label_id
+    def _pool_id(self, placement: op.Placement) -> int:
+        tags = pool_tags(placement)
+        key = label_key(tags)
+        return self.ids.give({key: tags}, is_pool=True)[key]
 
     def _want(self, operation: op.DecidedOperation) -> None:
         wanted = self.wanted
@@ -112,8 +108,11 @@ class Batch:
     def _want_node(self, operation: op.NodeOperation) -> None:
         tags = {"node": operation.instance}
         key = label_key(tags)
-        self._ensure({key: tags}, pools=False)
-        label_id = self.node_labels[operation.instance] = self._id(key)
+        registers = isinstance(operation, op.RegisterNode)
+        label_id = (self.ids.give({key: tags}) if registers else self.ids.find([key])).get(key)
+        if label_id is None:
+            return
+        self.node_labels[operation.instance] = label_id
         self.wanted.label_ids.add(label_id)
         self.wanted.node_label_ids.add(label_id)
         if isinstance(operation, op.RegisterNode):
@@ -125,10 +124,7 @@ class Batch:
         self.charged.setdefault(operation.id, Charged(label_ids))
         self.wanted.label_ids.update(label_ids)
         if operation.placement is not None:
-            tags = pool_tags(operation.placement)
-            key = label_key(tags)
-            self._ensure({key: tags}, pools=True)
-            pool_id = self.pools[operation.id] = self._id(key)
+            pool_id = self.pools[operation.id] = self._pool_id(operation.placement)
             self.wanted.label_ids.add(pool_id)
 
     def _take_in(self, view: View, rows: Rows) -> None:
@@ -141,6 +137,9 @@ class Batch:
             book.learn(label_id, key, tags)
         for balance in rows.balances:
             accounts[balance.label_id] = book.account(balance)
+        for new in self.ids.new.values():
+            if new.id not in accounts:
+                accounts[new.id] = book.new_account(new.id, new.key, new.tags)
 
     def _charge_anew(self, view: View) -> None:
         """What was given up as lost may come back: it is then charged by the rules of today."""
@@ -208,16 +207,12 @@ class Batch:
             application = view.applications[application_id]
             if application.placement is not None and application.state is State.WAITING:
                 placement = op.Placement(**application.placement)
-                key = label_key(pool_tags(placement))
-                pool_id = self._id(key)
+                pool_id = self._pool_id(placement)
                 self._read_accounts(view, [pool_id])
                 yield application_id, application.tags, placement, application.requested, pool_id
 
     def _charged_with(self, tags: Tags, instance: str) -> Charged:
-        placed = {**tags, "node": instance}
-        if self.book.charged(placed) is None:
-            self._resolve([placed])
-        return Charged(self._label_ids(placed), instance)
+        return Charged(self._label_ids({**tags, "node": instance}), instance)
 
 
 def _decide_group(view: View, group: Group) -> Result:

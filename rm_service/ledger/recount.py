@@ -11,6 +11,7 @@ from rm_service.domain.label_rules import ChargedLabel, LabelRule, LabelRules
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Documents
+from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.rulebook import Labels
 from rm_service.ledger.turn import Turn
 
@@ -46,10 +47,11 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
     With `keys` only the labels of that one new key set are counted in; without, every balance is built anew.
     """
     sums: dict[int, _Sum] = {}
+    ids = LabelIds(turn, labels)
     for chunk in _live(turn, keys):
         changed = []
         for application in chunk:
-            charged = _with_ids(turn, labels, rules.labels_for(application.tags))
+            charged = _with_ids(ids, rules.labels_for(application.tags))
             label_ids = [label_id for label_id, _ in charged]
             if label_ids != application.label_ids:
                 changed.append(_Charged(application.id, label_ids))
@@ -59,6 +61,7 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
     if keys is None:
         nothing = {"locked": {}, "used": {}, "applications": 0}
         turn.connection.execute(update(tables.balance).values(**nothing))
+    ids.write(ids.new.keys())
     _write(turn, sums)
 
 
@@ -106,14 +109,10 @@ def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
         ]
 
 
-def _with_ids(turn: Turn, labels: Labels, charged: Iterable[ChargedLabel]) -> list[tuple[int, LabelRule]]:
+def _with_ids(ids: LabelIds, charged: Iterable[ChargedLabel]) -> list[tuple[int, LabelRule]]:
     wanted = {label.key: label for label in charged}
-    ids = labels.ids_of(turn.connection, wanted)
-    missing = {key: label.tags for key, label in wanted.items() if key not in ids}
-    if missing:
-        turn.create_labels(labels, missing)
-        ids = labels.ids_of(turn.connection, wanted)
-    return [(ids[key], label.rule) for key, label in wanted.items()]
+    given = ids.give({key: label.tags for key, label in wanted.items()})
+    return [(given[key], label.rule) for key, label in wanted.items()]
 
 
 def _write(turn: Turn, sums: dict[int, _Sum]) -> None:

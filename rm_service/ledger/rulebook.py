@@ -43,13 +43,21 @@ class RuleBook:
 
     def learn(self, label_id: int, key: str, tags: Tags) -> None:
         """Take in a label: its rule, and the limit that counts for it."""
-        rule = None if POOL_KEY in tags else self.rules.rule_for(frozenset(tags))
-        self._standings[label_id] = Label(label_id, key, tags, rule), self.limits.resolve(tags)
+        self._standings[label_id] = self._standing(label_id, key, tags)
+
+    def new_account(self, label_id: int, key: str, tags: Tags) -> Account:
+        """The account of a label that has no rows yet."""
+        label, limit = self._standing(label_id, key, tags)
+        return Account(label, limit, Balance(label_id, {}, {}))
 
     def account(self, balance: Balance) -> Account:
         """The account of a label that was taken in."""
         label, limit = self._standings[balance.label_id]
         return Account(label, limit, balance)
+
+    def _standing(self, label_id: int, key: str, tags: Tags) -> tuple[Label, Limit | None]:
+        rule = None if POOL_KEY in tags else self.rules.rule_for(frozenset(tags))
+        return Label(label_id, key, tags, rule), self.limits.resolve(tags)
 
     def charged(self, tags: Tags) -> tuple[int, ...] | None:
         """The ids of the labels that these tags are charged to, if that was found out before."""
@@ -60,11 +68,6 @@ class RuleBook:
         if len(self._charged) >= MAX_REMEMBERED:
             self._charged.clear()
         self._charged[tuple([tags.get(key) for key in self.rules.keys])] = label_ids
-
-    def forget(self) -> None:
-        """Forget labels that a transaction which was rolled back may have made."""
-        self._standings.clear()
-        self._charged.clear()
 
 
 def read_rule_book(connection: Connection) -> RuleBook:
@@ -104,13 +107,6 @@ class Labels:
         for label_id, key, tags in rows:
             self._by_id[label_id] = (key, tags)
             self._id_of[key] = label_id
-
-    def forget(self, keys: Iterable[str]) -> None:
-        """Labels of a transaction that was rolled back."""
-        for key in keys:
-            label_id = self._id_of.pop(key, None)
-            if label_id is not None:
-                self._by_id.pop(label_id, None)
 
     def of_ids(self, connection: Connection, label_ids: Iterable[int]) -> dict[int, tuple[str, Tags]]:
         """Key and tags of each of these labels, asking the database for those not met before."""

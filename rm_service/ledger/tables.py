@@ -48,6 +48,7 @@ ledger_head = Table(
     Column("time", BigInteger, nullable=False, comment="time of the last event"),
     Column("epoch", BigInteger, nullable=False, comment="raised by each change of rules or limits"),
     Column("targets", BigInteger, nullable=False, comment="highest node number ever given"),
+    Column("labels", BigInteger, nullable=False, comment="highest label number ever given"),
 )
 
 rule_set = Table(
@@ -60,7 +61,7 @@ rule_set = Table(
 label = Table(
     "label",
     metadata,
-    Column("id", Number, Identity(), primary_key=True),
+    Column("id", Number, primary_key=True, autoincrement=False),
     Column("key", Text, nullable=False, unique=True, comment="canonical text of the tags"),
     Column("key_set", Text, nullable=False, index=True, comment="the tag keys, sorted, comma separated"),
     Column("tags", Json, nullable=False),

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection
 
 from rm_service.domain.accounts import Balance
 from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.events import Event
 from rm_service.domain.registrations import Engine, Node
-from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Bulk, Documents, to_json
-from rm_service.ledger.rulebook import Labels
 
 HEADS_READ = 17
 """One more than a wake looks at, to know whether there are others."""
@@ -36,6 +34,9 @@ _ENGINE = tuple(column.name for column in fields(Engine) if column.name != "remo
 _EVENT = tuple(column.name for column in fields(Event))
 _INTERVAL = tuple(column.name for column in tables.application_interval.columns)
 _WAITER = ("label_id", "application_id", "priority", "seq")
+_LABEL = tuple(column.name for column in tables.label.columns)
+_LABEL_TAG = tuple(column.name for column in tables.label_tag.columns)
+_BALANCE_NEW = ("label_id", "locked", "used", "applications", "wake", "is_pool")
 _TAG = ("key", "value", "application_id")
 
 
@@ -55,11 +56,10 @@ class Head:
 
     seq: int
     targets: int
+    labels: int
     epoch: int
     now: Instant
     """The database's clock, read after the turn was taken; never before the last event's time."""
-    transaction: str | None
-    """PostgreSQL's number of this transaction, to ask later what became of it."""
 
 
 @dataclass(slots=True)
@@ -93,11 +93,10 @@ class Statements:
         mark = documents.mark
         members = documents.members()
         self.take = (
-            "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, epoch, max(time, ?), NULL"
+            "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch, max(time, ?)"
             if sqlite
-            else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, epoch,"
-            " greatest(time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),"
-            " pg_current_xact_id()::text"
+            else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch,"
+            " greatest(time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
         )
         self.give_back = f"UPDATE ledger_head SET seq = {mark}, time = {mark}, targets = {mark} WHERE one = 1"
         ids = members if sqlite else f"{members}::uuid"
@@ -139,6 +138,10 @@ class Statements:
             " WHERE waiter.label_id = balance.label_id ORDER BY priority DESC, seq LIMIT 1)"
             f" WHERE label_id IN ({numbers})"
         )
+        self.insert_labels = documents.insert(tables.label, _LABEL)
+        self.insert_label_tags = documents.insert(tables.label_tag, _LABEL_TAG)
+        self.insert_balances = documents.insert(tables.balance, _BALANCE_NEW)
+        self.number_labels = f"UPDATE ledger_head SET labels = {mark} WHERE one = 1"
         self.insert_tags = documents.insert(tables.application_tag, _TAG, "ON CONFLICT DO NOTHING")
         self.delete_tags = "DELETE FROM application_tag WHERE key = ? AND value = ? AND application_id = ?"
         self.notify = "SELECT pg_notify('rm_ledger', '')"
@@ -155,14 +158,13 @@ class Turn:
         self.connection = connection
         self.sqlite = connection.dialect.name == "sqlite"
         self.texts = SQLITE if self.sqlite else POSTGRES
-        self.created_labels: list[str] = []
         self._head: Head | None = None
         self.driver: Any = connection.connection.driver_connection
 
     @property
-    def number(self) -> str | None:
-        """PostgreSQL's number of this transaction, once the turn was taken."""
-        return None if self._head is None else self._head.transaction
+    def head(self) -> Head | None:
+        """Where the ledger stood when the turn was taken; None before."""
+        return self._head
 
     def pipeline(self) -> AbstractContextManager[object]:
         """Send statements without waiting for each answer, where the database can do that."""
@@ -220,25 +222,6 @@ class Turn:
             heads=heads,
             pool_ids=[row[0] for row in pools.fetchall()],
         )
-
-    def create_labels(self, labels: Labels, missing: dict[str, Tags], *, pools: bool = False) -> None:
-        """Make labels that nobody has used before, each with an empty balance."""
-        for key in sorted(missing):
-            tags = dict(missing[key])
-            key_set = ",".join(sorted(tags))
-            made = self.connection.execute(
-                insert(tables.label).values(key=key, key_set=key_set, tags=tags).returning(tables.label.c.id)
-            )
-            label_id = made.scalar_one()
-            pairs = [{"key": name, "value": value, "label_id": label_id} for name, value in tags.items()]
-            self.connection.execute(insert(tables.label_tag), pairs)
-            self.connection.execute(
-                insert(tables.balance).values(
-                    label_id=label_id, locked={}, used={}, applications=0, wake=False, is_pool=pools
-                )
-            )
-            labels.remember([(label_id, key, tags)])
-            self.created_labels.append(key)
 
     def write(self, bulk: Bulk, rows: Sequence[object]) -> None:
         """Write rows by one statement; nothing is done when there are none."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rm_service.domain.application import LIVE, Application, State
 from rm_service.domain.view import View
 from rm_service.ledger.documents import to_json
+from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.turn import Turn
 
 
@@ -28,9 +29,11 @@ class _Tag:
     application_id: str
 
 
-def write(turn: Turn, view: View) -> None:
+def write(turn: Turn, view: View, ids: LabelIds) -> None:
     """Write every change of the view; on PostgreSQL tell the other replicas that there is something new."""
     texts = turn.texts
+    if ids.new:
+        ids.write(_used_labels(view))
     _write_applications(turn, view)
     turn.write(texts.update_balances, [view.accounts[label_id].balance for label_id in view.changed_accounts])
     _write_waiters(turn, view)
@@ -40,6 +43,13 @@ def write(turn: Turn, view: View) -> None:
         turn.execute(texts.give_back, view.seq, view.now, view.targets)
         if not turn.sqlite:
             turn.execute(texts.notify)
+
+
+def _used_labels(view: View) -> set[int]:
+    used = view.changed_accounts | view.changed_nodes
+    for key in [*view.created, *view.changed]:
+        used.update(view.applications[key].label_ids, view.applications[key].waits_on)
+    return used
 
 
 def _write_applications(turn: Turn, view: View) -> None:

@@ -21,6 +21,7 @@ from rm_service.ledger import whole
 from rm_service.ledger.batch import Batch, Group, Result
 from rm_service.ledger.commit_fate import Fate, fate_of
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
+from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.nodes import NodeWatch
 from rm_service.ledger.rulebook import Labels, RuleBook, read_rule_book
 from rm_service.ledger.turn import Turn
@@ -182,14 +183,14 @@ class Writer:
                     self._book = None
                     self._watch.forget()
             else:
-                view, results = self._decide(turn, batch)
+                view, results, ids = self._decide(turn, batch)
                 if batch[0].dry_run:
                     connection.rollback()
-                    self._forget(turn)
                 else:
                     with turn.pipeline():
-                        write(turn, view)
+                        write(turn, view, ids)
                         connection.commit()
+                    ids.settle()
         except BaseException as error:
             if not self._survived(turn, error):
                 raise
@@ -201,31 +202,31 @@ class Writer:
             for callback in self.on_commit:
                 callback()
 
-    def _decide(self, turn: Turn, batch: Sequence[Waiting]) -> tuple[View, list[Result]]:
+    def _decide(self, turn: Turn, batch: Sequence[Waiting]) -> tuple[View, list[Result], LabelIds]:
         """Plan with the rules that we know, and again if the turn shows that they have changed."""
         groups = [waiting.group for waiting in batch]
         while True:
             if self._book is None:
                 turn.take()
                 self._book = read_rule_book(turn.connection)
-            plan = Batch(turn, self._book, self._labels, self._watch, self._wait_age)
+            ids = LabelIds(turn, self._labels)
+            plan = Batch(turn, self._book, self._labels, ids, self._watch, self._wait_age)
             plan.plan(groups)
             rows = turn.read(plan.wanted)
             head = turn.take()
             if head.epoch == self._book.epoch:
-                return plan.run(groups, head, rows)
+                return *plan.run(groups, head, rows), ids
             self._book = None
 
     def _survived(self, turn: Turn, error: BaseException) -> bool:
         """Whether the commit took place although the connection broke; raises if nobody can tell."""
-        self._forget(turn)
         self._watch.forget()
-        number = turn.number
-        broke = number is not None and turn.driver.closed and isinstance(error, _DRIVER_ERRORS)
+        head = turn.head
+        broke = not turn.sqlite and turn.driver.closed and isinstance(error, _DRIVER_ERRORS)
         self._disconnect()
-        if number is None or not broke:
+        if head is None or not broke:
             return False
-        fate = fate_of(self._engine, number)
+        fate = fate_of(self._engine, head)
         if fate is Fate.UNKNOWN:
             raise OutcomeUnknownError from error
         return fate is Fate.COMMITTED
@@ -248,12 +249,6 @@ class Writer:
         if again:
             with self._ready:
                 self._queue.extendleft(reversed(again))
-
-    def _forget(self, turn: Turn) -> None:
-        """Forget the labels that a rolled back turn had made."""
-        if turn.created_labels:
-            self._labels.forget(turn.created_labels)
-            self._book = None
 
     def _connect(self) -> Connection:
         if self._connection is None:

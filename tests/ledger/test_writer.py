@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, create_engine, select, text
+from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import DBAPIError
 
 from rm_service.domain import operations as op
@@ -15,7 +15,6 @@ from rm_service.domain.application import Application, State
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.tags import TagError
 from rm_service.ledger import commit_fate, tables
-from rm_service.ledger.commit_fate import Fate, fate_of
 from rm_service.ledger.database import WRITER_SETTINGS, writer_engine
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ids import new_id
@@ -271,17 +270,28 @@ def test_when_nobody_can_tell_what_became_of_a_commit_the_answer_says_so(
         ledger.close()
 
 
-def test_the_fate_of_a_transaction_can_be_asked_by_its_number(postgres_url: str) -> None:
-    engine = create_engine(postgres_url)
-    number = text("SELECT CAST(pg_current_xact_id() AS text)")
-    with engine.connect() as connection:
-        committed: str = connection.execute(number).scalar_one()
-        connection.commit()
-        aborted: str = connection.execute(number).scalar_one()
-        connection.rollback()
-    assert fate_of(engine, committed) is Fate.COMMITTED
-    assert fate_of(engine, aborted) is Fate.ABORTED
-    engine.dispose()
+def test_a_grant_that_a_crash_of_the_database_undid_is_not_taken_for_committed(
+    default_rules: dict[str, Any],
+) -> None:
+    """After a crash PostgreSQL gives the numbers of lost transactions to others, who commit them."""
+    with PostgresServer(durable=True) as server:
+        url = server.create_database()
+        ledger = _migrated(url, default_rules, _BreakingLedger)
+        ledger.submit([node("hot", 10)])
+        other = Ledger(LedgerSettings(url))
+        other.open()
+
+        def crash() -> None:
+            server.restart("immediate")
+            for _ in range(20):
+                other.submit([asking(tags={"user": "bob"})])
+
+        ledger.break_next_commit(committed=False, then=crash)
+        granted = applied(ledger.submit([asking()])[0])
+        assert granted.state is State.LOCKED
+        assert balance_of(ledger, "node=hot")["locked"] == {"memory": 1}
+        ledger.close()
+        other.close()
 
 
 class _BreakingLedger(Ledger):
@@ -312,3 +322,19 @@ def _migrated(url: str, rules: dict[str, Any], kind: type[L]) -> L:
     ledger = kind(LedgerSettings(url))
     ledger.open()
     return ledger
+
+
+def test_what_was_refused_leaves_no_label_behind(ledger: Ledger) -> None:
+    ledger.submit([node("hot", 1)])
+    known = label_keys(ledger)
+    ledger.submit([asking(2, tags={"user": "nobody", "node": "hot"}), asking(tags={"node": "nowhere"})])
+    ledger.submit([op.HeartbeatNode("nowhere", 60), op.DrainNode("nowhere")])
+    ledger.explain(asking(tags={"user": "nobody"}))
+    assert label_keys(ledger) == known == {"node=hot"}
+    applied(ledger.submit([asking(tags={"user": "somebody", "node": "hot"})])[0])
+    assert label_keys(ledger) == {"node=hot", "user=somebody"}
+
+
+def label_keys(ledger: Ledger) -> set[str]:
+    with ledger.readers.connect() as connection:
+        return set(connection.execute(select(tables.label.c.key)).scalars())
