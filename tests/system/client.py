@@ -123,7 +123,7 @@ def _events(response: http.client.HTTPResponse) -> Iterator[Json]:
             yield event
 
 
-def until(look: Callable[[], Found], what: str, *, seconds: float = 20) -> Found:
+def until(look: Callable[[], Found | None], what: str, *, seconds: float = 20) -> Found:
     """The first truthy result of looking again and again: for what the service does by itself."""
     deadline = time.monotonic() + seconds
     while True:

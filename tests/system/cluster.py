@@ -1,6 +1,5 @@
 """A small cluster with limits: few enough resources that some applications are refused."""
 
-import threading
 from collections.abc import Callable, Mapping
 
 from tests.system.client import Client
@@ -29,10 +28,8 @@ def offers(user: str) -> list[Mapping[str, str]]:
 
 def asks_of(service: ServiceProcess) -> Callable[[int], Ask]:
     """One connection to the service for each customer; the first missing answer is passed on to it."""
-    own = threading.local()
 
-    def asks(_number: int) -> Ask:
-        own.client = Client(service.port)
-        return own.client.send
+    def ask_alone(_number: int) -> Ask:
+        return Client(service.port).send
 
-    return asks
+    return ask_alone

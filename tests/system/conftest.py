@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def start_service(tmp_path: Path) -> Iterator[StartService]:
     """
     services: list[ServiceProcess] = []
 
-    def start(database_url: str, **settings: object) -> ServiceProcess:
+    def start(database_url: str, **settings: Any) -> ServiceProcess:
         service = ServiceProcess(database_url, tmp_path, name=f"service-{len(services)}", **settings)
         services.append(service)
         service.migrate()
