@@ -5,7 +5,7 @@ that the turn reads is therefore settled and stays so until it commits; no other
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
@@ -38,6 +38,10 @@ _LABEL = tuple(column.name for column in tables.label.columns)
 _LABEL_TAG = tuple(column.name for column in tables.label_tag.columns)
 _BALANCE_NEW = ("label_id", "locked", "used", "applications", "wake", "is_pool")
 _TAG = ("key", "value", "application_id")
+
+
+Question = tuple[str, tuple[str, ...]]
+"""A statement that answers one document, and its parameters."""
 
 
 class Cursor(Protocol):
@@ -113,7 +117,8 @@ class Statements:
         self.balances_of = documents.select(
             tables.balance, _BALANCE_READ, f"label_id IN ({numbers} UNION {charged})"
         )
-        self.pools = "SELECT label_id FROM balance WHERE is_pool AND first_priority IS NOT NULL"
+        pools = "json_group_array(label_id)" if sqlite else "json_agg(label_id)::text"
+        self.pools = f"SELECT {pools} FROM balance WHERE is_pool AND first_priority IS NOT NULL"
         self.applications = documents.select(tables.application, _APPLICATION, f"id IN ({ids})")
         self.nodes = documents.select(tables.node, _NODE, f"label_id IN ({numbers})")
         self.engines = documents.select(tables.engine, _ENGINE, f"instance IN ({members})")
@@ -174,10 +179,10 @@ class Turn:
     def take(self) -> Head:
         """Wait for the turn, unless it is taken already."""
         if self._head is None:
-            self._head = self._ask()()
+            self._head = self._take()()
         return self._head
 
-    def _ask(self) -> Callable[[], Head]:
+    def _take(self) -> Callable[[], Head]:
         host_time = (time.time_ns() // 1000,) if self.sqlite else ()
         cursor = self.execute(self.texts.take, *host_time)
         return lambda: Head(*cursor.fetchone())
@@ -188,7 +193,7 @@ class Turn:
         Engines lead to their applications, waiters and applications to their labels.
         """
         with self.pipeline():
-            head = self._ask() if self._head is None else None
+            head = self._take() if self._head is None else None
             rows = self._read(wanted)
             if head is not None:
                 self._head = head()
@@ -200,28 +205,55 @@ class Turn:
             label_id: [str(row[0]) for row in self.execute(texts.heads, label_id).fetchall()]
             for label_id in sorted(wanted.heads_of)
         }
-        engines = [Engine(*row) for row in self._document(texts.engines, wanted.engines)()]
+        (named,) = self._ask([_about(texts.engines, wanted.engines)]) if wanted.engines else ([],)
+        engines = [Engine(*row) for row in named]
         ids = wanted.application_ids.union(*heads.values(), (engine.application_id for engine in engines))
-        keys = to_json(sorted(ids))
-        applications = self._document(texts.applications, ids)
-        engines_of = self._document(texts.engines_of, ids)
-        nodes = self._document(texts.nodes, wanted.node_label_ids)
-        pools = self.execute(texts.pools)
-        labels = to_json(sorted(wanted.label_ids))
-        found = (
-            self.execute(texts.balances_of, labels, keys, keys)
-            if ids
-            else self.execute(texts.balances, labels)
+        labels, keys = to_json(sorted(wanted.label_ids)), to_json(sorted(ids))
+        balances, pools, applications, engines_of, nodes = self._ask(
+            [
+                (texts.balances_of, (labels, keys, keys)) if ids else (texts.balances, (labels,)),
+                (texts.pools, ()),
+                _about(texts.applications, ids),
+                _about(texts.engines_of, ids),
+                _about(texts.nodes, wanted.node_label_ids),
+            ]
         )
-        engines += [Engine(*row) for row in engines_of()]
         return Rows(
-            applications=[_application(row) for row in applications()],
-            balances=[_balance(row) for row in _rows(found)],
-            nodes=[_node(row) for row in nodes()],
-            engines=engines,
+            applications=[_application(row) for row in applications],
+            balances=[_balance(row) for row in balances],
+            nodes=[_node(row) for row in nodes],
+            engines=engines + [Engine(*row) for row in engines_of],
             heads=heads,
-            pool_ids=[row[0] for row in pools.fetchall()],
+            pool_ids=pools,
         )
+
+    def _ask(self, questions: Sequence[Question]) -> list[list[Any]]:
+        """Put several questions as one statement: what it costs is mostly its being sent."""
+        texts = ", ".join(f"({text})" for text, _ in questions)
+        parameters = [parameter for _, several in questions for parameter in several]
+        documents = self.execute(f"SELECT {texts}", *parameters).fetchone()
+        return [[] if document is None else orjson.loads(document) for document in documents]
+
+    def write_together(self, writes: Sequence[tuple[Bulk, Sequence[object]]], head: Sequence[int]) -> None:
+        """Write rows of different tables, and the new head if it moved (`head` is not empty).
+
+        On PostgreSQL it is one statement, which also tells the other replicas. No two of the writes may
+        concern the same row.
+        """
+        writes = [(bulk, rows) for bulk, rows in writes if rows]
+        if self.sqlite:
+            for bulk, rows in writes:
+                self.write(bulk, rows)
+            if head:
+                self.execute(self.texts.give_back, *head)
+            return
+        texts = [bulk.text for bulk, _ in writes]
+        if head:
+            texts.append(self.texts.give_back)
+        if texts:
+            parts = ", ".join(f"w{place} AS ({text})" for place, text in enumerate(texts))
+            done = self.texts.notify if head else "SELECT 1"
+            self.execute(f"WITH {parts} {done}", *[to_json(rows) for _, rows in writes], *head)
 
     def write(self, bulk: Bulk, rows: Sequence[object]) -> None:
         """Write rows by one statement; nothing is done when there are none."""
@@ -232,24 +264,15 @@ class Turn:
         else:
             self.driver.executemany(bulk.text, [bulk.values(row) for row in rows])
 
-    def _document(self, text: str, keys: Iterable[object]) -> Callable[[], list[list[Any]]]:
-        """Ask for the rows with these keys; nothing is asked when there are none."""
-        wanted = sorted(keys)  # type: ignore[type-var]
-        if not wanted:
-            return list
-        cursor = self.execute(text, to_json(wanted))
-        return lambda: _rows(cursor)
-
     def execute(self, text: str, *parameters: object) -> Cursor:
         cursor: Cursor = self.driver.cursor()
         cursor.execute(text, parameters)
         return cursor
 
 
-def _rows(cursor: Cursor) -> list[list[Any]]:
-    document = cursor.fetchone()[0]
-    rows: list[list[Any]] = [] if document is None else orjson.loads(document)
-    return rows
+def _about(text: str, keys: Collection[Any]) -> Question:
+    """Ask for the rows with these keys; nothing is asked when there are none."""
+    return (text, (to_json(sorted(keys)),)) if keys else ("SELECT NULL", ())
 
 
 def _application(row: list[Any]) -> Application:

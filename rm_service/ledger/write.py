@@ -34,15 +34,22 @@ def write(turn: Turn, view: View, ids: LabelIds) -> None:
     texts = turn.texts
     if ids.new:
         ids.write(_used_labels(view))
-    _write_applications(turn, view)
-    turn.write(texts.update_balances, [view.accounts[label_id].balance for label_id in view.changed_accounts])
     _write_waiters(turn, view)
     _write_registrations(turn, view)
-    if view.events:
-        turn.write(texts.insert_events, view.events)
-        turn.execute(texts.give_back, view.seq, view.now, view.targets)
-        if not turn.sqlite:
-            turn.execute(texts.notify)
+    created = [view.applications[key] for key in view.created]
+    changed = [view.applications[key] for key in view.changed if key not in view.created]
+    turn.write_together(
+        [
+            (texts.insert_applications, created),
+            (texts.update_applications, changed),
+            (texts.insert_intervals, view.intervals),
+            (texts.update_balances, [view.accounts[key].balance for key in view.changed_accounts]),
+            (texts.insert_events, view.events),
+        ],
+        (view.seq, view.now, view.targets) if view.events else (),
+    )
+    if turn.sqlite:
+        _write_tags(turn, created, changed)
 
 
 def _used_labels(view: View) -> set[int]:
@@ -52,19 +59,13 @@ def _used_labels(view: View) -> set[int]:
     return used
 
 
-def _write_applications(turn: Turn, view: View) -> None:
+def _write_tags(turn: Turn, created: list[Application], changed: list[Application]) -> None:
+    """Keep SQLite's index of the tags of live applications."""
     texts = turn.texts
-    created = [view.applications[key] for key in view.created]
-    changed = [view.applications[key] for key in view.changed if key not in view.created]
-    turn.write(texts.insert_applications, created)
-    turn.write(texts.update_applications, changed)
-    turn.write(texts.insert_intervals, view.intervals)
-    if turn.sqlite:
-        ended = _tags(application for application in changed if application.state not in LIVE)
-        for tag in ended:
-            turn.execute(texts.delete_tags, tag.key, tag.value, tag.application_id)
-        live = (application for application in created + changed if application.state in LIVE)
-        turn.write(texts.insert_tags, _tags(live))
+    for tag in _tags(application for application in changed if application.state not in LIVE):
+        turn.execute(texts.delete_tags, tag.key, tag.value, tag.application_id)
+    live = (application for application in created + changed if application.state in LIVE)
+    turn.write(texts.insert_tags, _tags(live))
 
 
 def _tags(applications: Iterable[Application]) -> list[_Tag]:
