@@ -4,22 +4,15 @@ No I/O, no clock, no randomness: the same view and operation always give the sam
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rm_service.domain import engine_life, lease, node_life, queueing
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import AmountOverflowError
-from rm_service.domain.outcomes import Code, Done, Outcome, Refused
+from rm_service.domain.outcomes import Code, Outcome, Refused
 from rm_service.domain.view import View
 
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Not decidable on this view: the chooser's finding was overtaken by the batch itself."""
-
-
-_DECISIONS: dict[type, Callable[[View, Any], Outcome | None]] = {
+_DECISIONS: dict[type, Callable[[View, Any], Outcome]] = {
     op.Apply: queueing.apply,
     op.Wake: queueing.wake,
     op.Use: lease.use,
@@ -40,19 +33,15 @@ _DECISIONS: dict[type, Callable[[View, Any], Outcome | None]] = {
 }
 
 
-def decide(view: View, operation: op.DecidedOperation) -> Outcome | Later:
-    """Judge one operation on the view and record there what it changes.
-
-    A refusal changes nothing. `Later` changes nothing either and asks for another batch.
-    """
+def decide(view: View, operation: op.DecidedOperation) -> Outcome:
+    """Judge one operation on the view and record there what it changes. A refusal changes nothing."""
     try:
-        outcome = _DECISIONS[type(operation)](view, operation)
+        return _DECISIONS[type(operation)](view, operation)
     except AmountOverflowError as error:
         return Refused(Code.OVERFLOW, str(error), field=error.dimension)
-    return Later() if outcome is None else outcome
 
 
-def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> list[Outcome] | Later:
+def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> list[Outcome]:
     """Judge a group that stands or falls together; a wait counts as a refusal.
 
     When one is refused, nothing of the group takes place and the others are told `not_done`.
@@ -60,12 +49,8 @@ def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> li
     outcomes: list[Outcome] = []
     view.begin()
     for operation in operations:
-        outcome = decide(view, queueing.without_waiting(operation))
-        if isinstance(outcome, Later):
-            view.undo()
-            return outcome
-        outcomes.append(outcome)
-        if isinstance(outcome, Refused):
+        outcomes.append(decide(view, operation))
+        if isinstance(outcomes[-1], Refused):
             view.undo()
             return _only_refusal(outcomes, len(operations))
     view.keep()
@@ -76,6 +61,3 @@ def _only_refusal(outcomes: list[Outcome], count: int) -> list[Outcome]:
     place = len(outcomes) - 1
     not_done = Refused(Code.NOT_DONE, f"operation {place} of the group was refused, so none took place")
     return [outcomes[place] if index == place else not_done for index in range(count)]
-
-
-__all__ = ["Done", "Later", "decide", "decide_together"]

@@ -22,8 +22,9 @@ def register(view: View, operation: op.RegisterEngine) -> Outcome:
     if application is None:
         return unknown(operation.application)
     refusal = _taken(view, operation, application)
-    if refusal is None and application.state is not State.LOST:
-        refusal = not_usable(view, application)
+    if refusal is None:
+        lost = application.state is State.LOST
+        refusal = _on_lost_node(view, application) if lost else not_usable(view, application)
     if refusal is not None:
         return refusal
     known = view.engines.get(operation.instance)
@@ -38,6 +39,8 @@ def register(view: View, operation: op.RegisterEngine) -> Outcome:
         node=operation.node or application.tags.get("node"),
         tags=operation.tags,
         registered_at=view.now if known is None or is_new else known.registered_at,
+        last_heartbeat=None if known is None or is_new else known.last_heartbeat,
+        deadline=None if known is None or is_new else known.deadline,
     )
     if is_new:
         view.post(
@@ -103,6 +106,14 @@ def _taken(view: View, operation: op.RegisterEngine, application: Application) -
     if application.state in HOLDING and application.engine not in {None, operation.instance}:
         detail = f"application {application.id} is run by engine {application.engine}"
         return Refused(Code.ENGINE_EXISTS, detail, field="application")
+    return None
+
+
+def _on_lost_node(view: View, application: Application) -> Refused | None:
+    for account in view.accounts_of(application.label_ids):
+        if account.is_capacity and (account.total is None or account.balance.closed == "lost"):
+            detail = f"its node has to register again first, naming application {application.id}"
+            return Refused(Code.NODE_LOST, detail, label=account.label.tags)
     return None
 
 

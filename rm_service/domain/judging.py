@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rm_service.domain.accounts import Account, Balance, Shortfall
+from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.outcomes import Code, Refused
+from rm_service.domain.view import View
 
 ARRIVAL = 2**63 - 1
 """The place of one who has just come: behind everybody of the same priority."""
@@ -25,11 +26,17 @@ class Judgement:
 
     def block(self, account: Account, shortfalls: list[Shortfall]) -> None:
         self.shortfalls += shortfalls
-        self.blocked.append(account.label.id)
+        if account.label.id not in self.blocked:
+            self.blocked.append(account.label.id)
+
+    def add(self, other: "Judgement") -> None:
+        self.shortfalls += other.shortfalls
+        self.blocked += other.blocked
+        self.out_of_turn = self.out_of_turn or other.out_of_turn
 
 
 def judge(
-    accounts: Sequence[Account], resource: Amounts, rank: Rank, turn_of: int | None = None
+    view: View, accounts: Sequence[Account], resource: Amounts, rank: Rank, turn_of: int | None = None
 ) -> Judgement:
     """Judge a request on all of its labels. On the label `turn_of` its turn has come already."""
     judgement = Judgement()
@@ -40,7 +47,7 @@ def judge(
             judgement.block(account, [_barred(account, resource, balance.closed)])
         elif found:
             judgement.block(account, found)
-        elif account.label.id != turn_of and _stands_behind(rank, balance):
+        elif account.label.id != turn_of and _stands_behind(rank, view.first_rank(account)):
             judgement.out_of_turn = True
             judgement.block(account, [_barred(account, resource, "waiters_ahead")])
     return judgement
@@ -57,14 +64,9 @@ def not_registered(accounts: Sequence[Account]) -> Refused | None:
     return None
 
 
-def _stands_behind(rank: Rank, balance: Balance) -> bool:
+def _stands_behind(rank: Rank, first: Rank | None) -> bool:
     """Whether the label's first waiter is of better rank."""
-    first = balance.first_priority
-    if first is None:
-        return False
-    priority, place = rank
-    seq = ARRIVAL if balance.first_seq is None else balance.first_seq
-    return first > priority or (first == priority and seq < place)
+    return first is not None and (first[0] > rank[0] or (first[0] == rank[0] and first[1] < rank[1]))
 
 
 def _barred(account: Account, resource: Amounts, reason: str) -> Shortfall:

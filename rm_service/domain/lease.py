@@ -35,7 +35,9 @@ def use(view: View, operation: op.Use) -> Outcome:
         return Done(application=application, repeated=True)
     more = {name: amount for name, amount in minus(actual, application.resource).items() if amount > 0}
     if more:
-        judgement = judge(view.accounts_of(application.label_ids), more, (application.priority, ARRIVAL))
+        judgement = judge(
+            view, view.accounts_of(application.label_ids), more, (application.priority, ARRIVAL)
+        )
         if judgement.blocked:
             return insufficient(judgement.shortfalls)
     return Done(application=book_use(view, application, actual))

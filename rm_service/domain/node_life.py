@@ -1,10 +1,11 @@
 """A node's life: registered, alive, draining, lost, removed."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import Account
-from rm_service.domain.amounts import Amounts
+from rm_service.domain.amounts import AmountOverflowError, Amounts
 from rm_service.domain.application import SECOND, State
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import book_use
@@ -33,11 +34,9 @@ def register(view: View, operation: op.RegisterNode) -> Outcome:
         registered_at=view.now if known is None or known.removed else known.registered_at,
         reason=known.reason if known is not None and closed else None,
     )
-    unchanged = known == replace(
-        node,
-        last_heartbeat=None if known is None else known.last_heartbeat,
-        deadline=None if known is None else known.deadline,
-    )
+    if known is not None and not is_new and account.balance.closed != LOST:
+        node = replace(node, last_heartbeat=known.last_heartbeat, deadline=known.deadline)
+    unchanged = known == node
     room = (operation.total, operation.protected, closed)
     if not unchanged or room != (account.balance.total, account.balance.protected, account.balance.closed):
         _set_room(view, account, node, Kind.NODE_REGISTERED, room)
@@ -150,7 +149,8 @@ def _rebook(view: View, operation: op.RegisterNode, label_id: int) -> None:
     for application_id in operation.applications:
         application = view.applications.get(application_id)
         if application is not None and application.state is State.LOST and label_id in application.label_ids:
-            book_use(view, application, application.resource, report=True)
+            with suppress(AmountOverflowError):  # beyond 64 bits nothing can be booked: it stays lost
+                book_use(view, application, application.resource, report=True)
 
 
 def _next_target(view: View) -> int:

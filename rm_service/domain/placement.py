@@ -4,7 +4,7 @@ The index knows each node's tags and what it has left. It follows the ledger's e
 it is exact; what it chooses is verified on the node's own row all the same.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rm_service.domain.accounts import Account
@@ -44,11 +44,7 @@ class Candidate:
         return min(shares, default=1.0)
 
 
-_STRATEGIES: Mapping[str, Callable[[list[Candidate], Amounts], Candidate]] = {
-    "best_fit": lambda fitting, request: min(fitting, key=lambda node: node.share_left(request)),
-    "spread": lambda fitting, request: max(fitting, key=lambda node: node.share_left(request)),
-}
-STRATEGIES = ("first_fit", *_STRATEGIES)
+STRATEGIES = ("first_fit", "best_fit", "spread")
 
 
 class NodeIndex:
@@ -78,19 +74,14 @@ class NodeIndex:
             if candidate is not None:
                 candidate.left = account.left()
 
-    def charge(self, label_id: int, request: Amounts, sign: int) -> None:
-        """Count an amount as taken (sign 1) or given back (-1) while a batch chooses."""
-        left = self._nodes[label_id].left
-        for dimension, amount in request.items():
-            left[dimension] = left.get(dimension, 0) - sign * amount
-
-    def choose(self, placement: Placement, request: Amounts) -> Candidate | None:
-        """The node that takes the request, by the placement's strategy; equal nodes by ascending name."""
-        matching = self._match(placement.selector)
-        if placement.strategy == "first_fit":
-            return next((node for node in matching if node.fits(request)), None)
-        fitting = [node for node in matching if node.fits(request)]
-        return _STRATEGIES[placement.strategy](fitting, request) if fitting else None
+    def fitting(self, placement: Placement, request: Amounts) -> Iterator[Candidate]:
+        """The nodes that have room, in the order of the strategy; equal nodes by ascending name."""
+        found = (node for node in self._match(placement.selector) if node.fits(request))
+        if placement.strategy == "best_fit":
+            return iter(sorted(found, key=lambda node: node.share_left(request)))
+        if placement.strategy == "spread":
+            return iter(sorted(found, key=lambda node: -node.share_left(request)))
+        return found
 
     def rooms(self, placement: Placement, request: Amounts) -> tuple[int, tuple[Room, ...]]:
         """How many nodes match, and the most that any of them has left in each requested dimension."""
@@ -104,9 +95,6 @@ class NodeIndex:
             for dimension in request
         )
         return len(matching), rooms
-
-    def __contains__(self, label_id: int) -> bool:
-        return label_id in self._nodes
 
     def _match(self, text: str) -> list[Candidate]:
         if text not in self._matching:

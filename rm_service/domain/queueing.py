@@ -3,47 +3,38 @@
 from dataclasses import replace
 
 from rm_service.domain import operations as op
-from rm_service.domain.accounts import Shortfall
-from rm_service.domain.amounts import Amounts, without_zeros
+from rm_service.domain.amounts import AmountOverflowError, without_zeros
 from rm_service.domain.application import SECOND, Application, State
 from rm_service.domain.events import Kind
-from rm_service.domain.judging import ARRIVAL, Judgement, Rank, judge, not_registered
+from rm_service.domain.judging import ARRIVAL
 from rm_service.domain.lease import end, insufficient, lapsed
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
-from rm_service.domain.tags import Tags
-from rm_service.domain.view import Charged, Choice, Room, View
+from rm_service.domain.placing import Finding, find_room
+from rm_service.domain.view import View
 
 HEADS = 16
 """How many waiters of one label a wake looks at."""
 
 
-def apply(view: View, operation: op.Apply) -> Outcome | None:
-    """Grant as a lock if every label has room and nobody waits before it; else park or refuse.
-
-    None when the chooser's finding was overtaken by this batch.
-    """
+def apply(view: View, operation: op.Apply) -> Outcome:
+    """Grant as a lock if every label has room and nobody waits before it; else park or refuse."""
     existing = view.applications.get(operation.id)
     if existing is not None:
         return _repeated(existing, operation)
-    charged = view.charged[operation.id]
-    choice = view.choices.get(operation.id)
-    refusal = not_registered(view.accounts_of(charged.label_ids))
-    if refusal is not None:
-        return refusal
-    found = _find_room(view, charged, choice, operation.resource, (operation.priority, ARRIVAL))
-    if found is None:
-        return None
-    charged, judgement = found
-    if judgement.blocked and operation.wait_seconds <= 0:
-        return insufficient(judgement.shortfalls)
-    if judgement.blocked:
-        return Done(application=_park(view, operation, charged, judgement), created=True)
-    application = _asked(view, operation, charged)
-    _grant(view, application)
-    return Done(application=application, created=True)
+    rank = (operation.priority, ARRIVAL)
+    found = find_room(view, operation.tags, operation.placement, operation.resource, rank)
+    if found.refusal is not None:
+        return found.refusal
+    if not found.judgement.blocked:
+        application = _asked(view, operation, found)
+        _grant(view, application)
+        return Done(application=application, created=True)
+    if operation.wait_seconds <= 0 or view.all_or_nothing:
+        return insufficient(found.judgement.shortfalls)
+    return Done(application=_park(view, operation, found), created=True)
 
 
-def wake(view: View, operation: op.Wake) -> Outcome | None:
+def wake(view: View, operation: op.Wake) -> Outcome:
     """Look at the first waiters of a label, best rank first, and grant what fits.
 
     One that does not fit may be passed by those behind it, until it is older than the age bound.
@@ -51,71 +42,36 @@ def wake(view: View, operation: op.Wake) -> Outcome | None:
     account = view.accounts[operation.label_id]
     account.balance.wake = False
     view.changed_accounts.add(operation.label_id)
-    for application_id in view.heads.get(operation.label_id, [])[:HEADS]:
+    heads = view.heads.get(operation.label_id, [])
+    somebody_left = False
+    for application_id in heads[:HEADS]:
         application = view.applications[application_id]
-        if application.state is not State.WAITING or operation.label_id not in application.waits_on:
-            continue
-        if lapsed(view, application):
-            end(view, application, State.EXPIRED, "no room within the wait")
-            continue
-        fits = _try_again(view, application, operation.label_id)
-        if fits is None:
-            view.wake(account)
-        elif not fits and view.now - application.created_at >= view.wait_age:
-            break
+        if application.state is State.WAITING and operation.label_id in application.waits_on:
+            if lapsed(view, application):
+                end(view, application, State.EXPIRED, "no room within the wait")
+            elif not _try_again(view, application, operation.label_id) and _is_old(view, application):
+                break
+        still_here = view.applications[application_id]
+        somebody_left |= (
+            still_here.state is not State.WAITING or operation.label_id not in still_here.waits_on
+        )
+    if somebody_left and len(heads) > HEADS:
+        view.wake(account)
     return Done()
 
 
-def without_waiting(operation: op.DecidedOperation) -> op.DecidedOperation:
-    """The same operation, refused instead of parked: what a group that stands or falls together asks for."""
-    if isinstance(operation, op.Apply) and operation.wait_seconds:
-        return replace(operation, wait_seconds=0)
-    return operation
+def _is_old(view: View, application: Application) -> bool:
+    return view.now - application.created_at >= view.wait_age
 
 
-def _find_room(
-    view: View,
-    charged: Charged,
-    choice: Choice | None,
-    resource: Amounts,
-    rank: Rank,
-    turn_of: int | None = None,
-) -> tuple[Charged, Judgement] | None:
-    """Judge the labels, those of a chosen node included. None: the choice was overtaken, choose again."""
-    judgement = judge(view.accounts_of(charged.label_ids), resource, rank, turn_of)
-    if choice is None or judgement.blocked:
-        return charged, judgement
-    pool = view.accounts[choice.pool_id]
-    queue = judge([pool], resource, rank, turn_of)
-    if queue.blocked:
-        return charged, queue
-    if choice.placed is None:
-        if view.gave_back or choice.crowded:
-            return None
-        return charged, Judgement(_nowhere(pool.label.tags, choice, resource), [choice.pool_id])
-    placed = judge(view.accounts_of(choice.placed.label_ids), resource, rank, turn_of)
-    return None if placed.blocked else (choice.placed, placed)
-
-
-def _nowhere(label: Tags, choice: Choice, resource: Amounts) -> list[Shortfall]:
-    """Why no node was found: per dimension the most that any matching node has left."""
-    reason = "no_node_fits" if choice.matching else "no_node_matches"
-    rooms = {room.dimension: room for room in choice.rooms}
-    found = []
-    for dimension, amount in resource.items() or [("", 0)]:
-        room = rooms.get(dimension) or Room(dimension, 0, 0)
-        found.append(Shortfall(label, dimension, amount, room.left, room.total, 0, 0, 0, reason))
-    return [shortfall for shortfall in found if shortfall.left < shortfall.requested] or found
-
-
-def _asked(view: View, operation: op.Apply, charged: Charged) -> Application:
+def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
     """The application as it is when it is granted at once."""
     placement = operation.placement
     return Application(
         id=operation.id,
         state=State.LOCKED,
-        tags=_placed_tags(operation.tags, charged),
-        label_ids=charged.label_ids,
+        tags=found.tags,
+        label_ids=found.label_ids,
         requested=without_zeros(operation.resource),
         request=operation.request,
         priority=operation.priority,
@@ -128,10 +84,6 @@ def _asked(view: View, operation: op.Apply, charged: Charged) -> Application:
         if placement is None
         else {"selector": placement.selector, "strategy": placement.strategy},
     )
-
-
-def _placed_tags(tags: Tags, charged: Charged) -> Tags:
-    return tags if charged.node is None else {**tags, "node": charged.node}
 
 
 def _grant(view: View, application: Application) -> None:
@@ -147,56 +99,58 @@ def _grant(view: View, application: Application) -> None:
     view.put_application(application)
 
 
-def _park(view: View, operation: op.Apply, charged: Charged, judgement: Judgement) -> Application:
+def _park(view: View, operation: op.Apply, found: Finding) -> Application:
     """Stand in the queue of every label that said no."""
-    reason = insufficient(judgement.shortfalls).detail
+    reason = insufficient(found.judgement.shortfalls).detail
     view.post(Kind.APPLICATION_WAITING, operation.id, tags=operation.tags, detail={"reason": reason})
     waiting = replace(
-        _asked(view, operation, charged),
+        _asked(view, operation, found),
         state=State.WAITING,
         locked_at=None,
         deadline=view.now + operation.wait_seconds * SECOND,
         reason=reason,
-        waits_on=tuple(judgement.blocked),
+        waits_on=tuple(found.judgement.blocked),
         wait_seq=view.seq,
     )
     view.put_application(waiting)
-    if judgement.out_of_turn:
+    if found.judgement.out_of_turn:
         for account in view.accounts_of(waiting.waits_on):
             view.wake(account)
     return waiting
 
 
-def _try_again(view: View, application: Application, label_id: int) -> bool | None:
-    """Judge a waiter whose turn has come on `label_id`; None when the chooser must look again."""
+def _try_again(view: View, application: Application, label_id: int) -> bool:
+    """Judge a waiter whose turn has come on `label_id`; grant it, or let it queue where it is short now."""
     rank = (application.priority, application.wait_seq or 0)
-    charged = Charged(application.label_ids)
-    choice = view.choices.get(application.id)
-    if not_registered(view.accounts_of(charged.label_ids)) is not None:
+    placement = None if application.placement is None else op.Placement(**application.placement)
+    found = find_room(view, application.tags, placement, application.requested, rank, turn_of=label_id)
+    if found.refusal is not None:
         return False
-    found = _find_room(view, charged, choice, application.requested, rank, turn_of=label_id)
-    if found is None:
-        return None
-    charged, judgement = found
-    if not judgement.blocked:
-        locked = replace(
-            application,
-            state=State.LOCKED,
-            tags=_placed_tags(application.tags, charged),
-            label_ids=charged.label_ids,
-            locked_at=view.now,
-            since=view.now,
-            deadline=view.now + application.lock_seconds * SECOND,
-            reason=None,
-            waits_on=(),
-        )
-        _grant(view, locked)
+    if not found.judgement.blocked:
+        try:
+            _grant(view, _granted(view, application, found))
+        except AmountOverflowError:
+            return False
         view.freed(application.waits_on)  # the next in line may move up
         return True
-    if set(judgement.blocked) != set(application.waits_on):
-        reason = insufficient(judgement.shortfalls).detail
-        view.put_application(replace(application, waits_on=tuple(judgement.blocked), reason=reason))
+    if set(found.judgement.blocked) != set(application.waits_on):
+        reason = insufficient(found.judgement.shortfalls).detail
+        view.put_application(replace(application, waits_on=tuple(found.judgement.blocked), reason=reason))
     return False
+
+
+def _granted(view: View, application: Application, found: Finding) -> Application:
+    return replace(
+        application,
+        state=State.LOCKED,
+        tags=found.tags,
+        label_ids=found.label_ids,
+        locked_at=view.now,
+        since=view.now,
+        deadline=view.now + application.lock_seconds * SECOND,
+        reason=None,
+        waits_on=(),
+    )
 
 
 def _repeated(existing: Application, operation: op.Apply) -> Outcome:

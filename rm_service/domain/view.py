@@ -1,22 +1,16 @@
 """The view: the rows that a batch works on, in memory, with everything that the batch changes in them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, negative
 from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.events import Event, Kind
+from rm_service.domain.operations import Placement
 from rm_service.domain.registrations import Engine, Node
 from rm_service.domain.tags import Tags
-
-
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """The labels that an application's tags lead to; with `node`, those that a chosen node adds to them."""
-
-    label_ids: tuple[int, ...]
-    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +22,23 @@ class Room:
     total: int
 
 
-@dataclass(slots=True)
-class Choice:
-    """What the chooser found for one application that asked for a node."""
+class Lookup(Protocol):
+    """What a decision may look up while it is made. Whatever it names is then in the view."""
 
-    pool_id: int
-    """The label whose queue those stand in who wait for a node of this selector."""
-    placed: Charged | None
-    rooms: tuple[Room, ...] = ()
-    matching: int = 0
-    """How many schedulable nodes match the selector."""
-    crowded: bool = False
-    """Others of the same batch had chosen before, and may not come to take what they chose."""
+    def labels_of(self, tags: Tags) -> tuple[int, ...]:
+        """The labels that these tags are charged to."""
+
+    def pool_of(self, placement: Placement) -> int:
+        """The label whose queue those stand in who wait for a node of this selector."""
+
+    def nodes_for(self, placement: Placement, resource: Amounts) -> Iterator[str]:
+        """The schedulable nodes that have room just now, in the order of the strategy."""
+
+    def rooms(self, placement: Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
+        """How many schedulable nodes match, and the most that any of them has left."""
+
+    def first_waiter(self, label_id: int) -> tuple[int, int] | None:
+        """Priority and number of the first who waits there now; None when nobody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,10 @@ class View:
     operations that must stand or fall together is bracketed by `begin` and `undo` or `keep`.
     """
 
-    def __init__(self, *, now: Instant, seq: int, targets: int = 0, wait_age: Instant = 0) -> None:
+    def __init__(
+        self, lookup: Lookup, *, now: Instant, seq: int, targets: int = 0, wait_age: Instant = 0
+    ) -> None:
+        self.lookup = lookup
         self.now = now
         self.seq = seq
         self.targets = targets
@@ -73,10 +75,6 @@ class View:
         self.node_labels: dict[str, int] = {}
         """Node instance to the id of its label, for every node that is named and was ever known."""
         self.engines: dict[str, Engine] = {}
-        self.charged: dict[str, Charged] = {}
-        """Application id to its labels, for every apply."""
-        self.choices: dict[str, Choice] = {}
-        """Application id to the chooser's finding, for every apply or waiter that asks for a node."""
         self.heads: dict[int, list[str]] = {}
         """Label id to its first waiters, best rank first, for every wake."""
         self.pools: list[Account] = []
@@ -93,8 +91,12 @@ class View:
         """Applications whose place in queues changed."""
         self.requeued_labels: set[int] = set()
         self.woken: set[int] = set()
-        self.gave_back = False
-        """Whether this batch has freed capacity: then what the chooser did not find may be there by now."""
+        self.stale_ranks: set[int] = set()
+        """Labels whose first waiter has left: the next one is to be looked up."""
+        self.unsynced: set[int] = set()
+        """Labels whose balance moved since the chooser of nodes last looked; it empties this."""
+        self.all_or_nothing = False
+        """Within a group that stands or falls together: then nobody is parked."""
         self._undo: list[Callable[[], object]] | None = None
 
     def accounts_of(self, label_ids: tuple[int, ...]) -> list[Account]:
@@ -103,15 +105,23 @@ class View:
 
     def begin(self) -> None:
         """Start remembering how to undo what follows."""
-        self._undo = []
+        intervals, changed = len(self.intervals), dict(self.changed)
+        created, requeued, woken = set(self.created), set(self.requeued), set(self.woken)
+
+        def restore() -> None:
+            del self.intervals[intervals:]
+            self.changed, self.created, self.requeued, self.woken = changed, created, requeued, woken
+
+        self._undo = [restore]
+        self.all_or_nothing = True
 
     def keep(self) -> None:
         """What was done since `begin` stands."""
-        self._undo = None
+        self._undo, self.all_or_nothing = None, False
 
     def undo(self) -> None:
         """Take back everything that was done since `begin`."""
-        steps, self._undo = self._undo or [], None
+        steps, self._undo, self.all_or_nothing = self._undo or [], None, False
         for step in reversed(steps):
             step()
 
@@ -144,12 +154,14 @@ class View:
             Event(self.seq, self.now, kind, subject, label_ids, locked, used, holders, tags, detail)
         )
         self.changed_accounts.update(label_ids)
+        self.unsynced.update(label_ids)
         if self._undo is not None:
             self._undo.append(lambda: self._unpost(accounts, locked, used, holders))
 
     def _unpost(self, accounts: list[Account], locked: Amounts, used: Amounts, holders: int) -> None:
         for account in accounts:
             account.post(negative(locked), negative(used), -holders)
+            self.unsynced.add(account.label.id)
         self.events.pop()
         self.seq -= 1
 
@@ -160,7 +172,6 @@ class View:
             self.wake(account)
             capacity = capacity or account.is_capacity
         if capacity:
-            self.gave_back = True
             for pool in self.pools:
                 self.wake(pool)
 
@@ -184,26 +195,45 @@ class View:
             self._undo.append(lambda: self._restore_application(application.id, before))
 
     def _requeue(self, before: Application | None, after: Application) -> None:
-        if before is not None:
-            self.requeued_labels.update(before.waits_on)
+        left = () if before is None else before.waits_on
         self.requeued.add(after.id)
-        self.requeued_labels.update(after.waits_on)
+        self.requeued_labels.update(left, after.waits_on)
+        self.stale_ranks.update(left)
         for account in self.accounts_of(after.waits_on):
             balance = account.balance
             if balance.first_priority is None or after.priority > balance.first_priority:
                 balance.first_priority, balance.first_seq = after.priority, after.wait_seq
+            if account.label.rule is None and account not in self.pools:
+                self.pools.append(account)
+
+    def first_rank(self, account: Account) -> tuple[int, int] | None:
+        """Priority and number of the first waiter of a label."""
+        balance = account.balance
+        if balance.first_priority is None or balance.first_seq is None:
+            return None
+        if account.label.id in self.stale_ranks:
+            self.stale_ranks.discard(account.label.id)
+            first = self.lookup.first_waiter(account.label.id)
+            balance.first_priority, balance.first_seq = (None, None) if first is None else first
+            return first
+        return balance.first_priority, balance.first_seq
 
     def _restore_application(self, application_id: str, before: Application | None) -> None:
         if before is None:
             del self.applications[application_id]
-            self.created.discard(application_id)
         else:
             self.applications[application_id] = before
+            self.stale_ranks.update(before.waits_on)
+            for account in self.accounts_of(before.waits_on):
+                if account.balance.first_priority is None:  # looked up meanwhile, when it had left
+                    account.balance.first_priority = before.priority
+                    account.balance.first_seq = before.wait_seq
 
     def put_node(self, node: Node) -> None:
         self.nodes[node.label_id] = node
         self.changed_nodes.add(node.label_id)
         self.changed_accounts.add(node.label_id)
+        self.unsynced.add(node.label_id)
 
     def put_engine(self, engine: Engine) -> None:
         before = self.engines.get(engine.instance)

@@ -1,5 +1,7 @@
 """The placement index and how far in the outbox it has followed the ledger."""
 
+from collections.abc import Collection
+
 from sqlalchemy import select
 
 from rm_service.domain.events import Kind
@@ -19,18 +21,30 @@ class NodeWatch:
     def __init__(self) -> None:
         self.index = NodeIndex()
         self._seq: int | None = None
+        self._spoilt: set[int] = set()
 
     def catch_up(self, turn: Turn, seq: int, book: RuleBook, labels: Labels) -> None:
         """Follow the events up to `seq`, the head of this turn."""
-        if self._seq == seq:
+        if self._seq == seq and not self._spoilt:
             return
-        touched = (
-            None if self._seq is None or seq - self._seq > MAX_BEHIND else self._touched(turn, self._seq)
-        )
+        known = self._seq
+        touched = None if known is None or seq - known > MAX_BEHIND else self._touched(turn, known)
         if touched is None:
             self.index = NodeIndex()
-        self._read(turn, touched, book, labels)
+        self._read(turn, None if touched is None else touched | self._spoilt, book, labels)
         self._seq = seq
+        self._spoilt = set()
+
+    def sync(self, view: View) -> None:
+        """Follow what the batch itself has changed so far."""
+        for label_id in view.unsynced & view.nodes.keys():
+            self.index.put(view.nodes[label_id], view.accounts[label_id])
+        self.index.follow(view.accounts[label_id] for label_id in view.unsynced - view.nodes.keys())
+        view.unsynced.clear()
+
+    def spoil(self, label_ids: Collection[int]) -> None:
+        """What was followed on these labels did not come true: they are read again."""
+        self._spoilt.update(label_ids)
 
     def committed(self, view: View, seq_before: int) -> None:
         """Take over what this process has just committed itself, if nothing is missing before it."""
@@ -42,7 +56,7 @@ class NodeWatch:
         self._seq = view.seq
 
     def forget(self) -> None:
-        """Start anew: what was charged while choosing may not have come true."""
+        """Start anew: nobody knows how much of what was followed came true."""
         self._seq = None
 
     def _touched(self, turn: Turn, seq: int) -> set[int] | None:

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from rm_service.domain.amounts import Amounts, plus
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.label_rules import ChargedLabel, LabelRule, LabelRules
-from rm_service.domain.tags import Tags
+from rm_service.domain.tags import TagError, Tags
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Documents
 from rm_service.ledger.label_ids import LabelIds
@@ -41,6 +41,14 @@ class _Live:
     held: Amounts
 
 
+class RulesDoNotFitError(ValueError):
+    """A live application has a tag that the new rules cannot read. Nothing was changed."""
+
+    def __init__(self, application_id: str, error: TagError) -> None:
+        self.application_id = application_id
+        super().__init__(f"the label rules do not fit application {application_id}: {error}")
+
+
 def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] | None) -> None:
     """Charge what runs to the labels of `rules`.
 
@@ -51,7 +59,10 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
     for chunk in _live(turn, keys):
         changed = []
         for application in chunk:
-            charged = _with_ids(ids, rules.labels_for(application.tags))
+            try:
+                charged = _with_ids(ids, rules.labels_for(application.tags))
+            except TagError as error:
+                raise RulesDoNotFitError(application.id, error) from error
             label_ids = [label_id for label_id, _ in charged]
             if label_ids != application.label_ids:
                 changed.append(_Charged(application.id, label_ids))

@@ -127,6 +127,10 @@ class Statements:
             "SELECT application_id FROM waiter WHERE label_id ="
             f" {mark} ORDER BY priority DESC, seq LIMIT {HEADS_READ}"
         )
+        self.waiters = (
+            "SELECT application_id, priority, seq FROM waiter WHERE label_id ="
+            f" {mark} ORDER BY priority DESC, seq LIMIT {mark}"
+        )
         self.insert_applications = documents.insert(tables.application, _APPLICATION)
         self.update_applications = documents.update(tables.application, "id", _APPLICATION_WRITTEN)
         self.insert_intervals = documents.insert(tables.application_interval, _INTERVAL)
@@ -165,11 +169,6 @@ class Turn:
         self.texts = SQLITE if self.sqlite else POSTGRES
         self._head: Head | None = None
         self.driver: Any = connection.connection.driver_connection
-
-    @property
-    def head(self) -> Head | None:
-        """Where the ledger stood when the turn was taken; None before."""
-        return self._head
 
     def pipeline(self) -> AbstractContextManager[object]:
         """Send statements without waiting for each answer, where the database can do that."""

@@ -85,7 +85,9 @@ class _Change:
         try:
             Conversions.from_document(operation.document["conversions"])
             rules = LabelRules.from_document(operation.document["label_rules"])
-            for tags in connection.execute(select(tables.limit_rule.c.tags)).scalars():
+            for tags in connection.execute(
+                select(tables.limit_rule.c.tags).order_by(tables.limit_rule.c.id)
+            ).scalars():
                 rules = rules.with_quota(frozenset(tags))
         except RuleError as error:
             return Refused(Code.INVALID_RULES, str(error), field=error.path), set()
@@ -168,6 +170,7 @@ class _Change:
         marked = update(balance).where(balance.c.first_priority.is_not(None)).values(wake=True)
         if tags is not None:
             keys = ",".join(sorted(tags))
-            marked = marked.where(balance.c.label_id.in_(select(label.c.id).where(label.c.key_set == keys)))
+            of_these_keys = balance.c.label_id.in_(select(label.c.id).where(label.c.key_set == keys))
+            marked = marked.where(of_these_keys | balance.c.is_pool)
         returned = marked.returning(balance.c.label_id)
         return set(self.turn.connection.execute(returned).scalars())

@@ -14,7 +14,6 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND
-from rm_service.domain.decide import Later
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.view import View
 from rm_service.ledger import whole
@@ -29,9 +28,6 @@ from rm_service.ledger.write import write
 
 MAX_BATCH = 512
 """Operations a batch: beyond this a longer batch only makes everybody wait longer."""
-
-TRIES_IN_COMPANY = 3
-"""How often an operation goes into a common batch before it gets one of its own."""
 
 _log = structlog.get_logger(__name__)
 _DRIVER_ERRORS = (DBAPIError, psycopg.Error, sqlite3.Error)
@@ -54,14 +50,11 @@ class Waiting:
     group: Group
     dry_run: bool = False
     whole: op.WholeLedgerOperation | None = None
-    tries: int = 0
-    outcomes: list[Outcome] = field(default_factory=list)
-    """Those of its operations that were decided in earlier batches."""
     future: Future[list[Outcome]] = field(default_factory=Future)
 
     @property
     def alone(self) -> bool:
-        return self.whole is not None or self.tries >= TRIES_IN_COMPANY
+        return self.whole is not None
 
 
 class Writer:
@@ -192,15 +185,23 @@ class Writer:
                         connection.commit()
                     ids.settle()
         except BaseException as error:
-            if not self._survived(turn, error):
+            if not self._survived(turn, view, error):
                 raise
-        if view is not None and not batch[0].dry_run:
+        if view is not None and batch[0].dry_run:
+            self._watch.spoil(view.changed_accounts)
+        elif view is not None:
             self._watch.committed(view, view.seq - len(view.events))
             woken = view.woken
         self._committed(batch, results, woken)
         if view is None or view.events:
-            for callback in self.on_commit:
+            self._tell()
+
+    def _tell(self) -> None:
+        for callback in self.on_commit:
+            try:
                 callback()
+            except Exception:  # noqa: BLE001 - the commit stands, whatever a listener makes of it
+                _log.exception("on_commit_failed")
 
     def _decide(self, turn: Turn, batch: Sequence[Waiting]) -> tuple[View, list[Result], LabelIds]:
         """Plan with the rules that we know, and again if the turn shows that they have changed."""
@@ -218,37 +219,27 @@ class Writer:
                 return *plan.run(groups, head, rows), ids
             self._book = None
 
-    def _survived(self, turn: Turn, error: BaseException) -> bool:
+    def _survived(self, turn: Turn, view: View | None, error: BaseException) -> bool:
         """Whether the commit took place although the connection broke; raises if nobody can tell."""
         self._watch.forget()
-        head = turn.head
+        first = view.events[0] if view is not None and view.events else None
         broke = not turn.sqlite and turn.driver.closed and isinstance(error, _DRIVER_ERRORS)
         self._disconnect()
-        if head is None or not broke:
+        if first is None or not broke:
             return False
-        fate = fate_of(self._engine, head)
+        fate = fate_of(self._engine, first)
         if fate is Fate.UNKNOWN:
             raise OutcomeUnknownError from error
         return fate is Fate.COMMITTED
 
     def _committed(self, batch: Sequence[Waiting], results: Sequence[Result], woken: set[int]) -> None:
-        """Hand out the outcomes; who must be judged again goes to the head of the queue."""
-        again: list[Waiting] = []
+        """Hand out the outcomes; queues where something was freed are looked at next."""
         if woken:
-            again.append(Waiting(Group([op.Wake(label_id) for label_id in sorted(woken)])))
-        for waiting, result in zip(batch, results, strict=True):
-            decided = [outcome for outcome in result if not isinstance(outcome, Later)]
-            waiting.outcomes += decided
-            if len(decided) == len(result):
-                waiting.future.set_result(waiting.outcomes)
-            else:
-                rest = waiting.group.operations[len(decided) :]
-                waiting.group = Group(rest, waiting.group.atomic)
-                waiting.tries += 1
-                again.append(waiting)
-        if again:
+            wakes = Group([op.Wake(label_id) for label_id in sorted(woken)])
             with self._ready:
-                self._queue.extendleft(reversed(again))
+                self._queue.appendleft(Waiting(wakes))
+        for waiting, result in zip(batch, results, strict=True):
+            waiting.future.set_result(result)
 
     def _connect(self) -> Connection:
         if self._connection is None:

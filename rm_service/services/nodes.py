@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rm_service.domain import operations as op
-from rm_service.domain.outcomes import Outcome, Refused
+from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.selectors import Selector
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.holders import holder_ids
@@ -47,12 +47,9 @@ class Nodes:
         outcome = self._submit(op.LoseNode(instance, REMOVED))
         while not isinstance(outcome, Refused):
             held = self._held(instance)
-            if held:
-                self.ledger.submit([op.Lose(application_id, REMOVED) for application_id in held])
+            if held and self._give_back(held):
                 continue
-            outcome = self._submit(op.RemoveNode(instance))
-            if not isinstance(outcome, Refused):
-                return outcome
+            return self._submit(op.RemoveNode(instance))
         return outcome
 
     def read(self, instance: str) -> NodeRecord | None:
@@ -66,6 +63,13 @@ class Nodes:
         book = self.ledger.book()
         with self.ledger.readers.connect() as connection:
             return list_nodes(connection, book, selector=selector, limit=limit, cursor=cursor)
+
+    def _give_back(self, held: list[str]) -> bool:
+        """Whether any of them was given back; none is when the node has registered again meanwhile."""
+        outcomes = self.ledger.submit(
+            [op.Lose(application_id, REMOVED, only_if_node_lost=True) for application_id in held]
+        )
+        return any(isinstance(outcome, Done) and not outcome.repeated for outcome in outcomes)
 
     def _held(self, instance: str) -> list[str]:
         record = self.read(instance)

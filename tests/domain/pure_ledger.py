@@ -1,20 +1,20 @@
 """A ledger without a database: `decide` on a view that is kept between operations."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import Account, Balance, Label
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import HOLDING, SECOND, Application, State
-from rm_service.domain.decide import Later, decide, decide_together
+from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.events import Event
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.placement import NodeIndex
 from rm_service.domain.tags import Tags, label_key
-from rm_service.domain.view import Charged, Choice, View
+from rm_service.domain.view import Room, View
 
 RULES = LabelRules.from_document(
     [
@@ -36,7 +36,7 @@ class PureLedger:
         ]
         self.limits = Limits(parsed, RULES)
         self.now = 1_000 * SECOND
-        self.view = View(now=self.now, seq=0, wait_age=wait_age * SECOND)
+        self.view = View(self, now=self.now, seq=0, wait_age=wait_age * SECOND)
         self.events: list[Event] = []
         self._ids: dict[str, int] = {}
         self._numbers = count(1)
@@ -53,7 +53,6 @@ class PureLedger:
         for operation in operations:
             self._prepare(operation)
         outcomes = decide_together(self.view, operations)
-        assert not isinstance(outcomes, Later)
         self._settle()
         return outcomes
 
@@ -88,48 +87,54 @@ class PureLedger:
     def holding(self) -> list[Application]:
         return [each for each in self.view.applications.values() if each.state in HOLDING]
 
+    def in_one_batch(self, operations: Iterable[op.DecidedOperation]) -> list[Outcome]:
+        """Decide several operations before anything is settled, then whatever they woke."""
+        operations = list(operations)
+        for operation in operations:
+            self._prepare(operation)
+        outcomes = [decide(self.view, operation) for operation in operations]
+        self._settle()
+        while self.view.woken:
+            self._decide(op.Wake(self.view.woken.pop()))
+        return outcomes
+
+    def labels_of(self, tags: Tags) -> tuple[int, ...]:
+        return tuple(self._label(label.tags) for label in RULES.labels_for(tags))
+
+    def pool_of(self, placement: op.Placement) -> int:
+        return self._label({"@placement": placement.selector or "*"})
+
+    def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
+        return (candidate.instance for candidate in self._index().fitting(placement, resource))
+
+    def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
+        return self._index().rooms(placement, resource)
+
+    def first_waiter(self, label_id: int) -> tuple[int, int] | None:
+        queue = self._queue(label_id)
+        if not queue:
+            return None
+        first = self.view.applications[queue[0]]
+        return first.priority, first.wait_seq or 0
+
+    def _index(self) -> NodeIndex:
+        index = NodeIndex()
+        for node in self.view.nodes.values():
+            index.put(node, self.view.accounts[node.label_id])
+        return index
+
     def _decide(self, operation: op.DecidedOperation) -> Outcome:
         self._prepare(operation)
         outcome = decide(self.view, operation)
-        assert not isinstance(outcome, Later), "a batch of one can always be decided"
         self._settle()
         return outcome
 
     def _prepare(self, operation: op.DecidedOperation) -> None:
         view = self.view
-        view.gave_back = False
-        view.pools = [
-            account
-            for account in view.accounts.values()
-            if account.label.rule is None and account.balance.first_priority is not None
-        ]
-        if isinstance(operation, op.Apply):
-            view.charged[operation.id] = Charged(self._charged(operation.tags))
-            if operation.placement is not None:
-                self._choose(operation.id, operation.tags, operation.placement, operation.resource)
-        elif isinstance(operation, op.NodeOperation):
+        if isinstance(operation, op.NodeOperation):
             view.node_labels[operation.instance] = self._label({"node": operation.instance})
         elif isinstance(operation, op.Wake):
             view.heads[operation.label_id] = self._queue(operation.label_id)
-            for application_id in view.heads[operation.label_id]:
-                waiting = view.applications[application_id]
-                if waiting.placement is not None:
-                    placement = op.Placement(**waiting.placement)
-                    self._choose(application_id, waiting.tags, placement, waiting.requested)
-
-    def _choose(self, application_id: str, tags: Tags, placement: op.Placement, resource: Amounts) -> None:
-        index = NodeIndex()
-        for node in self.view.nodes.values():
-            index.put(node, self.view.accounts[node.label_id])
-        pool_id = self._label({"@placement": placement.selector or "*"})
-        candidate = index.choose(placement, resource)
-        if candidate is None:
-            matching, rooms = index.rooms(placement, resource)
-            choice = Choice(pool_id, None, rooms, matching)
-        else:
-            label_ids = self._charged({**tags, "node": candidate.instance})
-            choice = Choice(pool_id, Charged(label_ids, candidate.instance))
-        self.view.choices[application_id] = choice
 
     def _settle(self) -> None:
         """What the database does after a batch: keep the events, rank the waiters."""
@@ -143,6 +148,13 @@ class PureLedger:
             balance.first_priority = None if first is None else first.priority
             balance.first_seq = None if first is None else first.wait_seq
         self.view.requeued_labels.clear()
+        self.view.stale_ranks.clear()
+        self.view.requeued.clear()
+        self.view.pools = [
+            account
+            for account in self.view.accounts.values()
+            if account.label.rule is None and account.balance.first_priority is not None
+        ]
 
     def _queue(self, label_id: int) -> list[str]:
         waiting = [
@@ -151,9 +163,6 @@ class PureLedger:
             if each.state is State.WAITING and label_id in each.waits_on
         ]
         return [each.id for each in sorted(waiting, key=lambda each: (-each.priority, each.wait_seq or 0))]
-
-    def _charged(self, tags: Tags) -> tuple[int, ...]:
-        return tuple(self._label(label.tags) for label in RULES.labels_for(tags))
 
     def _label(self, tags: Tags) -> int:
         key = label_key(tags)

@@ -1,0 +1,99 @@
+"""Finding room: under every label of an application and, if it asks for a node, on one."""
+
+from dataclasses import dataclass, field
+
+from rm_service.domain.accounts import Account, Shortfall
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.judging import Judgement, Rank, judge, not_registered
+from rm_service.domain.operations import Placement
+from rm_service.domain.outcomes import Refused
+from rm_service.domain.tags import Tags
+from rm_service.domain.view import Room, View
+
+MAX_NODES = 256
+"""How many nodes with room are tried for one application whose other labels refuse them."""
+
+
+@dataclass(slots=True)
+class Finding:
+    """Where an application may be charged, or why nowhere."""
+
+    label_ids: tuple[int, ...]
+    tags: Tags
+    """Its tags, with `node` when one was chosen."""
+    judgement: Judgement = field(default_factory=Judgement)
+    refusal: Refused | None = None
+    """It names a capacity under which nothing is registered."""
+
+
+def find_room(
+    view: View,
+    tags: Tags,
+    placement: Placement | None,
+    resource: Amounts,
+    rank: Rank,
+    turn_of: int | None = None,
+) -> Finding:
+    """Judge an application on all of its labels, those of a chosen node included."""
+    label_ids = view.lookup.labels_of(tags)
+    accounts = view.accounts_of(label_ids)
+    refusal = not_registered(accounts)
+    if refusal is not None:
+        return Finding(label_ids, tags, refusal=refusal)
+    found = Finding(label_ids, tags, judge(view, accounts, resource, rank, turn_of))
+    if placement is None:
+        return found
+    pool = view.accounts[view.lookup.pool_of(placement)]
+    queue = judge(view, [pool], resource, rank, turn_of)
+    if found.judgement.blocked or queue.blocked:
+        found.judgement.add(queue)
+        if next(view.lookup.nodes_for(placement, resource), None) is None:
+            found.judgement.block(pool, _nowhere(view, pool, placement, resource))
+        return found
+    return _choose(view, found, pool, placement, resource, rank, turn_of)
+
+
+def _choose(
+    view: View,
+    found: Finding,
+    pool: Account,
+    placement: Placement,
+    resource: Amounts,
+    rank: Rank,
+    turn_of: int | None,
+) -> Finding:
+    """The first node, in the order of the strategy, under whose labels there is room too."""
+    unregistered: Refused | None = None
+    refused = Judgement()
+    for tried, node in enumerate(view.lookup.nodes_for(placement, resource)):
+        tags = {**found.tags, "node": node}
+        label_ids = view.lookup.labels_of(tags)
+        accounts = view.accounts_of(label_ids)
+        missing = not_registered(accounts)
+        judgement = judge(view, accounts, resource, rank, turn_of)
+        if missing is None and not judgement.blocked:
+            return Finding(label_ids, tags, judgement)
+        if missing is not None:
+            unregistered = missing
+        elif not refused.blocked:
+            refused = judgement
+        if tried + 1 >= MAX_NODES:
+            break
+    if unregistered is not None and not refused.blocked:
+        return Finding(found.label_ids, found.tags, refusal=unregistered)
+    shortfalls = refused.shortfalls or _nowhere(view, pool, placement, resource)
+    found.judgement.block(pool, shortfalls)
+    found.judgement.out_of_turn = refused.out_of_turn
+    return found
+
+
+def _nowhere(view: View, pool: Account, placement: Placement, resource: Amounts) -> list[Shortfall]:
+    """Why no node was found: per dimension the most that any matching node has left."""
+    matching, rooms = view.lookup.rooms(placement, resource)
+    reason = "no_node_fits" if matching else "no_node_matches"
+    known = {room.dimension: room for room in rooms}
+    found = []
+    for dimension, amount in resource.items() or [("", 0)]:
+        room = known.get(dimension) or Room(dimension, 0, 0)
+        found.append(Shortfall(pool.label.tags, dimension, amount, room.left, room.total, 0, 0, 0, reason))
+    return [shortfall for shortfall in found if shortfall.left < shortfall.requested] or found
