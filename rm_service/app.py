@@ -16,7 +16,7 @@ from rm_service.ledger import tables
 from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.schema import check_revision
-from rm_service.ledger.sweeper import Sweeper, SweepReport, SweepSettings
+from rm_service.ledger.sweeper import MISSED_SWEEPS, Sweeper, SweepReport, SweepSettings
 from rm_service.ledger.tailer import Tailer
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
@@ -48,7 +48,12 @@ class NoTokenError(RuntimeError):
 
 def ledger_settings(settings: Settings) -> LedgerSettings:
     """What the ledger needs to be told."""
-    return LedgerSettings(settings.database_url, settings.wait_age_seconds, settings.rules)
+    return LedgerSettings(
+        settings.database_url,
+        settings.wait_age_seconds,
+        outage_seconds=MISSED_SWEEPS * settings.sweep_seconds,
+        rules=settings.rules,
+    )
 
 
 def services_of(ledger: Ledger, settings: Settings) -> Services:

@@ -29,6 +29,8 @@ class LedgerSettings:
     url: str
     wait_age_seconds: int = 600
     """How long the first waiter may be passed by smaller ones behind it."""
+    outage_seconds: float | None = None
+    """Without a sweep for so long nobody could renew: deadlines are moved before anything is decided."""
     rules: Mapping[str, object] | None = None
     """`conversions` and `label_rules` as in config/default.yaml; None leaves those in the database."""
 
@@ -48,7 +50,12 @@ class Ledger:
     def __post_init__(self) -> None:
         self.readers = reader_engine(self.settings.url)
         writers = writer_engine(self.settings.url)
-        self._writer = Writer(writers, self.labels, wait_age_seconds=self.settings.wait_age_seconds)
+        self._writer = Writer(
+            writers,
+            self.labels,
+            wait_age_seconds=self.settings.wait_age_seconds,
+            outage_seconds=self.settings.outage_seconds,
+        )
 
     def open(self) -> None:
         """Start the writer and put the configured rules into force.

@@ -64,6 +64,8 @@ class Head:
     epoch: int
     now: Instant
     """The database's clock, read after the turn was taken; never before the last event's time."""
+    swept_at: Instant
+    """When a sweep last gave a sign of life; 0 before the first."""
 
 
 @dataclass(slots=True)
@@ -101,7 +103,7 @@ class Statements:
             if sqlite
             else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch,"
             " greatest(time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
-        )
+        ) + ", (SELECT succeeded_at FROM sweep)"
         self.give_back = f"UPDATE ledger_head SET seq = {mark}, time = {mark}, targets = {mark} WHERE one = 1"
         ids = members if sqlite else f"{members}::uuid"
         numbers = members if sqlite else f"{members}::bigint"

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from rm_service.domain import operations as op
-from rm_service.domain.application import SECOND
+from rm_service.domain.application import SECOND, Instant
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.view import View
 from rm_service.ledger import whole
@@ -43,6 +43,14 @@ _BAD_DATA = (
 )
 
 
+class _AwayError(Exception):
+    """Nobody has swept for so long that nobody could renew: deadlines are to be moved first."""
+
+    def __init__(self, seen: Instant) -> None:
+        self.seen = seen
+        super().__init__()
+
+
 @dataclass(slots=True)
 class Waiting:
     """A group in the queue, and where its outcomes go."""
@@ -60,10 +68,13 @@ class Waiting:
 class Writer:
     """The one thread of this process that changes the ledger."""
 
-    def __init__(self, engine: Engine, labels: Labels, *, wait_age_seconds: int) -> None:
+    def __init__(
+        self, engine: Engine, labels: Labels, *, wait_age_seconds: int, outage_seconds: float | None
+    ) -> None:
         self._engine = engine
         self._labels = labels
         self._wait_age = wait_age_seconds * SECOND
+        self._outage = None if outage_seconds is None else int(outage_seconds * SECOND)
         self._watch = NodeWatch()
         self._book: RuleBook | None = None
         self._connection: Connection | None = None
@@ -184,6 +195,11 @@ class Writer:
                         write(turn, view, ids)
                         connection.commit()
                     ids.settle()
+        except _AwayError as away:
+            connection.rollback()
+            self._transact([Waiting(Group(()), whole=op.ShiftDeadlines(away.seen))])
+            self._transact(batch)
+            return
         except BaseException as error:
             if not self._survived(turn, view, error):
                 raise
@@ -215,6 +231,8 @@ class Writer:
             plan.plan(groups)
             rows = turn.read(plan.wanted)
             head = turn.take()
+            if self._outage is not None and 0 < head.swept_at < head.now - self._outage:
+                raise _AwayError(head.swept_at)
             if head.epoch == self._book.epoch:
                 return *plan.run(groups, head, rows), ids
             self._book = None
