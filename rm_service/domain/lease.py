@@ -188,6 +188,7 @@ def insufficient(shortfalls: list[Shortfall]) -> Refused:
     """The refusal that names every label and dimension that is short."""
     short = shortfalls[0]
     label = ",".join(f"{key}={value}" for key, value in short.label.items())
+    label = label.replace("@placement=", "nodes matching ")
     detail = f"{label}: {short.dimension} {short.requested} asked for, {short.left} left"
     if short.reason != "short":
         detail = f"{label}: {short.reason}"

@@ -44,8 +44,7 @@ class PureLedger:
     def do(self, operation: op.DecidedOperation) -> Outcome:
         """Decide one operation as a batch of its own, then whatever it woke."""
         outcome = self._decide(operation)
-        while self.view.woken:
-            self._decide(op.Wake(self.view.woken.pop()))
+        self._wake()
         return outcome
 
     def together(self, operations: Iterable[op.DecidedOperation]) -> list[Outcome]:
@@ -54,6 +53,7 @@ class PureLedger:
             self._prepare(operation)
         outcomes = decide_together(self.view, operations)
         self._settle()
+        self._wake()
         return outcomes
 
     def apply(self, resource: Amounts, wait: int = 0, priority: int = 0, **tags: str) -> Outcome:
@@ -94,9 +94,12 @@ class PureLedger:
             self._prepare(operation)
         outcomes = [decide(self.view, operation) for operation in operations]
         self._settle()
+        self._wake()
+        return outcomes
+
+    def _wake(self) -> None:
         while self.view.woken:
             self._decide(op.Wake(self.view.woken.pop()))
-        return outcomes
 
     def labels_of(self, tags: Tags) -> tuple[int, ...]:
         return tuple(self._label(label.tags) for label in RULES.labels_for(tags))

@@ -1,6 +1,7 @@
 """The invariants of the ledger under any sequence of operations (the domain alone, no database)."""
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from rm_service.domain import operations as op
 from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.outcomes import Done
+from rm_service.domain.placing import find_room
 from tests.domain.pure_ledger import PureLedger
 
 AMOUNTS = st.fixed_dictionaries({}, optional={name: st.integers(0, 9) for name in ("memory", "vcore", "gpu")})
@@ -22,6 +24,13 @@ TAGS = st.fixed_dictionaries(
         "queue": st.sampled_from(["root", "root.a", "root.a.b", "root.c"]),
     },
 )
+
+
+def without_both_node_and_placement(operation: op.DecidedOperation) -> op.DecidedOperation:
+    if isinstance(operation, op.Apply) and operation.placement is not None:
+        tags = {key: value for key, value in operation.tags.items() if key != "node"}
+        return replace(operation, tags=tags)
+    return operation
 
 
 class Invariants(RuleBasedStateMachine):
@@ -104,6 +113,38 @@ class Invariants(RuleBasedStateMachine):
         if not all(isinstance(outcome, Done) for outcome in outcomes):
             assert self.snapshot() == before
 
+    @rule(data=st.data(), count=st.integers(2, 8))
+    def several_in_one_batch(self, data: st.DataObject, count: int) -> None:
+        made = [f"batch-{self.ledger.view.seq}-{number}" for number in range(count)]
+        known = st.sampled_from([*made, *sorted(self.ledger.view.applications)])
+        placements = st.none() | st.builds(op.Placement, st.sampled_from(["", "node in (n1,n2)"]))
+        applies = st.builds(
+            op.Apply,
+            st.sampled_from(made),
+            TAGS,
+            AMOUNTS,
+            wait_seconds=st.sampled_from([0, 40]),
+            priority=st.integers(0, 1),
+            placement=placements,
+        )
+        others = st.one_of(
+            st.builds(op.Use, known, st.none() | AMOUNTS),
+            st.builds(op.Release, known),
+            st.builds(op.Lose, known, st.just("lost")),
+            st.builds(op.UndrainNode, NODES),
+            st.builds(op.RegisterNode, NODES, st.just("LoadInstance"), AMOUNTS),
+        )
+        drawn = data.draw(st.lists(st.one_of(applies, applies, others), min_size=count, max_size=count))
+        operations = [without_both_node_and_placement(operation) for operation in drawn]
+        if data.draw(st.booleans()):
+            self.ledger.in_one_batch(operations)
+        else:
+            lives = [each for each in operations if isinstance(each, op.Apply | op.Use | op.Release)]
+            before = self.snapshot()
+            outcomes = self.ledger.together(lives)
+            if not all(isinstance(outcome, Done) for outcome in outcomes):
+                assert self.snapshot() == before
+
     @rule(seconds=st.integers(1, 70))
     def pass_time(self, seconds: int) -> None:
         self.ledger.pass_time(seconds)
@@ -171,21 +212,20 @@ class Invariants(RuleBasedStateMachine):
         assert [event.seq for event in self.ledger.events] == list(range(1, self.ledger.view.seq + 1))
 
     @invariant()
-    def nobody_waits_who_stands_first_and_fits(self) -> None:
-        """Every queue's first waiter is short of something, or waits for its turn elsewhere."""
+    def nobody_waits_who_would_be_granted(self) -> None:
         view = self.ledger.view
         for application in view.applications.values():
-            if application.state is not State.WAITING or application.placement is not None:
-                continue
-            accounts = view.accounts_of(application.label_ids)
-            free = all(
-                not account.shortfalls(application.requested)
-                and account.balance.closed is None
-                and account.balance.first_seq in {None, application.wait_seq}
-                for account in accounts
-            )
-            registered = all(account.total is not None or not account.is_capacity for account in accounts)
-            assert not (free and registered), f"{application.id} could have been granted"
+            if application.state is State.WAITING:
+                rank = (application.priority, application.wait_seq or 0)
+                placement = None if application.placement is None else op.Placement(**application.placement)
+                found = find_room(view, application.tags, placement, application.requested, rank)
+                assert found.refusal or found.judgement.blocked, f"{application.id} could have been granted"
+
+    @invariant()
+    def what_is_held_on_a_registered_node_is_what_its_applications_hold(self) -> None:
+        for node in self.ledger.view.nodes.values():
+            here = [each for each in self.ledger.holding() if each.tags.get("node") == node.instance]
+            assert self.ledger.account(node=node.instance).balance.applications == len(here)
 
 
 TestInvariants = Invariants.TestCase
