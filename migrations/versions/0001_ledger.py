@@ -307,7 +307,7 @@ def upgrade() -> None:
         "sweep",
         sa.Column("one", sa.Integer(), nullable=False),
         sa.Column(
-            "succeeded_at", sa.BigInteger(), nullable=False, comment="when a sweep last ran to its end"
+            "succeeded_at", sa.BigInteger(), nullable=False, comment="when a sweep last gave a sign of life"
         ),
         sa.Column("checkpoint_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("one", name=op.f("pk_sweep")),

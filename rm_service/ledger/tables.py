@@ -282,7 +282,7 @@ sweep = Table(
     "sweep",
     metadata,
     Column("one", Integer, primary_key=True),
-    Column("succeeded_at", BigInteger, nullable=False, comment="when a sweep last ran to its end"),
+    Column("succeeded_at", BigInteger, nullable=False, comment="when a sweep last gave a sign of life"),
     Column("checkpoint_at", BigInteger, nullable=False),
 )
 
