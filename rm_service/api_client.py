@@ -15,6 +15,7 @@ from urllib3.util import Retry
 DEFAULT_URL = "http://127.0.0.1:8310"
 ROOT = "/api/v1"
 EVENT_STREAM = "text/event-stream"
+RESTART_SECONDS = 60.0
 REOPEN_SECONDS = 1
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -97,11 +98,19 @@ class ApiClient:
 
     def events(self, after: int | None = None) -> Iterator[Document]:
         """The live stream of events with a number above `after`, those of the past first. It has no end;
-        when it ends, it is opened again behind the last event.
+        when it ends, it is opened again behind the last event. Raises UnreachableError if the service
+        cannot be reached, or not within a minute after a stream ended.
         """
+        give_up: float | None = None
         while True:
             query = {} if after is None else {"after": after}
-            response = self._send("GET", "/events", query=query, accept=EVENT_STREAM, stream=True)
+            try:
+                response = self._send("GET", "/events", query=query, accept=EVENT_STREAM, stream=True)
+            except UnreachableError:
+                if give_up is None or time.monotonic() > give_up:
+                    raise
+                time.sleep(REOPEN_SECONDS)
+                continue
             with response:
                 if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
                     raise UnexpectedAnswerError(self.url, response.status_code, response.text)
@@ -111,6 +120,7 @@ class ApiClient:
                         yield event
                 except requests.RequestException:
                     pass  # broken in the middle: resumed, or found unreachable
+            give_up = time.monotonic() + RESTART_SECONDS
             time.sleep(REOPEN_SECONDS)
 
     def close(self) -> None:

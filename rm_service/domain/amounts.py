@@ -19,6 +19,8 @@ class AmountOverflowError(ArithmeticError):
     def __init__(self, dimension: str, value: int) -> None:
         self.dimension = dimension
         self.value = value
+        self.label: Mapping[str, str] | None = None
+        """The label whose balance would overflow, where that is known."""
         super().__init__(f"{dimension}: {value} does not fit a signed 64-bit integer")
 
 

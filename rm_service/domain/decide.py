@@ -38,7 +38,9 @@ def decide(view: View, operation: op.DecidedOperation) -> Outcome:
     try:
         return _DECISIONS[type(operation)](view, operation)
     except AmountOverflowError as error:
-        return Refused(Code.OVERFLOW, str(error), field=error.dimension)
+        label = ",".join(f"{key}={value}" for key, value in (error.label or {}).items())
+        detail = f"{label}: {error}" if label else str(error)
+        return Refused(Code.OVERFLOW, detail, field=error.dimension, label=error.label)
 
 
 def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> list[Outcome]:

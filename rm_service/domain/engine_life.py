@@ -103,6 +103,10 @@ def _taken(view: View, operation: op.RegisterEngine, application: Application) -
     if known is not None and not known.removed and known.application_id != application.id:
         detail = f"engine {operation.instance} runs for application {known.application_id}"
         return Refused(Code.ENGINE_EXISTS, detail, field="instance")
+    granted_on = application.tags.get("node")
+    if operation.node is not None and granted_on not in {None, operation.node}:
+        detail = f"application {application.id} was granted on node {granted_on}"
+        return Refused(Code.WRONG_NODE, detail, field="node")
     if application.state in HOLDING and application.engine not in {None, operation.instance}:
         detail = f"application {application.id} is run by engine {application.engine}"
         return Refused(Code.ENGINE_EXISTS, detail, field="application")

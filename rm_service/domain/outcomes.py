@@ -18,6 +18,7 @@ class Code(StrEnum):
     UNKNOWN_LIMIT = "unknown_limit"
     ID_REUSED = "id_reused"
     ENGINE_EXISTS = "engine_exists"
+    WRONG_NODE = "wrong_node"
     INVALID_LIMIT = "invalid_limit"
     INVALID_RULES = "invalid_rules"
     OVERFLOW = "overflow"

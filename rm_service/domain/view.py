@@ -145,7 +145,8 @@ class View:
         for place, account in enumerate(accounts):
             try:
                 account.post(locked, used, holders)
-            except AmountOverflowError:
+            except AmountOverflowError as error:
+                error.label = account.label.tags
                 for booked in accounts[:place]:
                     booked.post(negative(locked), negative(used), -holders)
                 raise

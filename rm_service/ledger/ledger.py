@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from rm_service.domain import operations as op
-from rm_service.domain.outcomes import Outcome
+from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.batch import Group
@@ -65,8 +65,8 @@ class Ledger:
         self._writer.start()
         if self.settings.rules is not None:
             outcome = self.submit_whole(op.ChangeRules(self.settings.rules))
-            if getattr(outcome, "code", None) is not None:
-                raise ValueError(str(outcome))
+            if isinstance(outcome, Refused):
+                raise ValueError(outcome.detail)
 
     def close(self) -> None:
         """Finish what was handed in, then stop. Nothing handed in afterwards is taken."""

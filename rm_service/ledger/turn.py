@@ -6,7 +6,6 @@ that the turn reads is therefore settled and stays so until it commits; no other
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
@@ -163,19 +162,43 @@ SQLITE = Statements(sqlite=True)
 
 
 class Turn:
-    """One turn on an open connection. Leave it by `commit`, or roll the connection back."""
+    """One turn on an open connection; leave it by `commit` or `roll_back`."""
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        self._connection = connection
         self.sqlite = connection.dialect.name == "sqlite"
         self.texts = SQLITE if self.sqlite else POSTGRES
         self._head: Head | None = None
         self.driver: Any = connection.connection.driver_connection
+        self._pipeline: Any = None
 
-    def pipeline(self) -> AbstractContextManager[object]:
-        """Send statements without waiting for each answer, where the database can do that."""
-        pipeline: AbstractContextManager[object] = nullcontext() if self.sqlite else self.driver.pipeline()
-        return pipeline
+    @property
+    def connection(self) -> Connection:
+        """For statements that are not a turn's own: each waits for its answer."""
+        self.flush()
+        return self._connection
+
+    def commit(self) -> None:
+        """Commit what was written, and give the turn back."""
+        self._connection.commit()
+        self.flush()
+
+    def roll_back(self) -> None:
+        """Take back everything, and give the turn back."""
+        self.flush()
+        self._connection.rollback()
+
+    def flush(self) -> None:
+        """Wait until everything that was sent is done; raises what went wrong with it."""
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            pipeline.__exit__(None, None, None)
+
+    def stream(self) -> None:
+        """From here on send statements without waiting for their answers, where the database can do that."""
+        if self._pipeline is None and not self.sqlite:
+            self._pipeline = self.driver.pipeline()
+            self._pipeline.__enter__()
 
     def take(self) -> Head:
         """Wait for the turn, unless it is taken already."""
@@ -193,11 +216,11 @@ class Turn:
 
         Engines lead to their applications, waiters and applications to their labels.
         """
-        with self.pipeline():
-            head = self._take() if self._head is None else None
-            rows = self._read(wanted)
-            if head is not None:
-                self._head = head()
+        self.stream()
+        head = self._take() if self._head is None else None
+        rows = self._read(wanted)
+        if head is not None:
+            self._head = head()
         return rows
 
     def _read(self, wanted: Wanted) -> Rows:

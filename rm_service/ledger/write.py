@@ -32,6 +32,7 @@ class _Tag:
 def write(turn: Turn, view: View, ids: LabelIds) -> None:
     """Write every change of the view; on PostgreSQL tell the other replicas that there is something new."""
     texts = turn.texts
+    turn.stream()
     if ids.new:
         ids.write(_used_labels(view))
     _write_waiters(turn, view)

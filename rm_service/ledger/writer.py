@@ -182,21 +182,20 @@ class Writer:
             if operation is not None:
                 outcome, woken = whole.run(turn, operation, turn.take(), self._labels)
                 results = [[outcome]]
-                connection.commit()
+                turn.commit()
                 if not isinstance(operation, op.RecordSweep | op.WriteCheckpoint):
                     self._book = None
                     self._watch.forget()
             else:
                 view, results, ids = self._decide(turn, batch)
                 if batch[0].dry_run:
-                    connection.rollback()
+                    turn.roll_back()
                 else:
-                    with turn.pipeline():
-                        write(turn, view, ids)
-                        connection.commit()
+                    write(turn, view, ids)
+                    turn.commit()
                     ids.settle()
         except _AwayError as away:
-            connection.rollback()
+            turn.roll_back()
             self._transact([Waiting(Group(()), whole=op.ShiftDeadlines(away.seen))])
             self._transact(batch)
             return

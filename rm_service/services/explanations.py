@@ -33,6 +33,8 @@ class Explanation:
 
     granted: Application | None
     refused: Refused | None
+    labels: tuple[Tags, ...] = ()
+    """What it would be charged to, as far as that is known without a node."""
     waiters_ahead: int = 0
     """How many would stand before it if it waited."""
     in_the_way: tuple[InTheWay, ...] = ()
@@ -41,9 +43,12 @@ class Explanation:
 def explain(ledger: Ledger, operation: Apply) -> Explanation:
     """What the operation would be answered just now; nothing is changed, and its id is not looked at."""
     outcome = ledger.explain(replace(operation, id=new_id(), id_is_new=True, wait_seconds=0))
-    if not isinstance(outcome, Refused):
-        return Explanation(outcome.application, None)
     book = ledger.book()
+    granted = None if isinstance(outcome, Refused) else outcome.application
+    tags = operation.tags if granted is None else granted.tags
+    labels = tuple(label.tags for label in book.rules.labels_for(tags))
+    if not isinstance(outcome, Refused):
+        return Explanation(granted, None, labels)
     with ledger.readers.connect() as connection:
         ahead = waiters_ahead(
             connection, [shortfall.label for shortfall in outcome.shortfalls], operation.priority
@@ -56,7 +61,7 @@ def explain(ledger: Ledger, operation: Apply) -> Explanation:
                     connection, book.rules, account.label, shortfall.dimension, limit=HOLDERS
                 )
                 in_the_way.append(InTheWay(shortfall.label, shortfall.dimension, holders))
-    return Explanation(None, outcome, ahead, tuple(in_the_way))
+    return Explanation(None, outcome, labels, ahead, tuple(in_the_way))
 
 
 def _is_full(shortfall: Shortfall) -> bool:

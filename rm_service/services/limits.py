@@ -20,8 +20,12 @@ class Limits:
     ledger: Ledger
 
     def set(self, tags: Tags, total: Amounts, protected: Amounts) -> Outcome:
-        """Set the limit of a tag combination."""
-        return self.ledger.submit_whole(op.SetLimit(tags, total, protected))
+        """Set the limit of a tag combination; the tags are converted as an application's are.
+
+        Raises TagError.
+        """
+        converted = self.ledger.book().conversions.apply(tags)
+        return self.ledger.submit_whole(op.SetLimit(converted, total, protected))
 
     def remove(self, limit_id: int) -> Outcome:
         """Take a limit away."""

@@ -67,9 +67,7 @@ class ApplicationEndpoints:
     def explain(self, call: Call) -> Reply:
         """What `apply` would be answered."""
         explanation = self.applications.explain(self._request(call.body, None))
-        granted = explanation.granted
-        labels = [] if granted is None else self.applications.labels(granted)
-        return Reply(200, explanation_document(explanation, labels))
+        return Reply(200, explanation_document(explanation, explanation.labels))
 
     def use(self, call: Call) -> Reply:
         """The lock becomes use, or the amount is set."""

@@ -1,7 +1,9 @@
 """The books over HTTP: usage, labels, events, the audit."""
 
+import time
 from dataclasses import asdict, dataclass
 
+from rm_service.domain.application import SECOND
 from rm_service.domain.tags import key_fault
 from rm_service.facades.http.answer_schemas import AuditSchema, EventsSchema, LabelsSchema, UsageSchema
 from rm_service.facades.http.endpoints import Call, Endpoint, Reply
@@ -18,6 +20,8 @@ from rm_service.services.books import Books
 
 _GROUP = "Books"
 MAX_KEYS = 8
+CLOCKS_DIFFER = 60
+"""By how many seconds a caller's clock may be ahead of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,10 @@ class BookEndpoints:
     def usage(self, call: Call) -> Reply:
         """Who uses what."""
         query = call.query
-        return Reply(
-            200, usage_document(self.books.usage(_keys(query["by"]), query["where"], query.get("at")))
-        )
+        at = query.get("at")
+        if at is not None and at > time.time_ns() // 1000 + CLOCKS_DIFFER * SECOND:
+            raise invalid_fields({"at": ["is in the future"]})
+        return Reply(200, usage_document(self.books.usage(_keys(query["by"]), query["where"], at)))
 
     def labels(self, call: Call) -> Reply:
         """A page of labels."""
@@ -43,9 +48,13 @@ class BookEndpoints:
         limit = call.query["limit"]
         found = self.books.events(_after(call), limit)
         following = str(found[-1].event.seq) if len(found) == limit else None
-        return Reply(
-            200, page_document([event_document(each.event, each.labels) for each in found], following)
-        )
+        kind, selector = call.query.get("kind", ""), call.query["selector"]
+        chosen = [
+            event_document(each.event, each.labels)
+            for each in found
+            if each.event.kind.startswith(kind) and selector.matches(each.event.tags or {})
+        ]
+        return Reply(200, page_document(chosen, following))
 
     def audit(self, _call: Call) -> Reply:
         """Do the books balance."""

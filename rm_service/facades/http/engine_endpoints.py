@@ -99,6 +99,8 @@ def endpoints(handlers: EngineEndpoints) -> list[Endpoint]:
             problems=(
                 Code.UNKNOWN_APPLICATION,
                 Code.ENGINE_EXISTS,
+                Code.WRONG_NODE,
+                Code.NODE_LOST,
                 Code.NO_LOCK,
                 Code.EXPIRED,
                 Code.OVERFLOW,

@@ -193,6 +193,8 @@ def microseconds(moment: datetime) -> Instant:
 def check_instance(text: str) -> None:
     """Raise ValidationError unless the text can name a node or an engine."""
     fault = "must not be empty" if not text else value_fault(text)
+    if "/" in text or "\ufffd" in text:
+        fault = "must be UTF-8 without /: it stands in a path"
     if fault:
         raise ValidationError(fault)
 

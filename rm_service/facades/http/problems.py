@@ -54,6 +54,9 @@ PROBLEMS: Mapping[str, Problem] = {
     # It does not go with what is there.
     Code.ID_REUSED: Problem(HTTPStatus.CONFLICT, "The id belongs to another request; `field` differs."),
     Code.ENGINE_EXISTS: Problem(HTTPStatus.CONFLICT, "The engine, or its application, is taken by another."),
+    Code.WRONG_NODE: Problem(
+        HTTPStatus.CONFLICT, "The engine reports from another node than its application was granted on."
+    ),
     Code.OVERFLOW: Problem(HTTPStatus.CONFLICT, "A balance would leave the range of 64 bits."),
     Code.EXPIRED: Problem(HTTPStatus.CONFLICT, "The lock's lease is over."),
     Code.NO_LOCK: Problem(HTTPStatus.CONFLICT, "The application holds nothing; `state` says what it is."),

@@ -130,7 +130,17 @@ class BatchSchema(Schema):
     """Operations in their order."""
 
     operations = fields.List(
-        OperationField(), required=True, validate=validate.Length(min=1, max=MAX_OPERATIONS)
+        OperationField(
+            metadata={
+                "type": "object",
+                "required": ["op"],
+                "properties": {"op": {"type": "string", "enum": list(BATCH_OPERATIONS)}},
+                "description": "`op`, the fields of that call's body, and `id` for all but `apply`.",
+                "example": {"op": "release", "id": "01a1f7aa-c970-7464-95f6-322eeb11b8ca"},
+            }
+        ),
+        required=True,
+        validate=validate.Length(min=1, max=MAX_OPERATIONS),
     )
     atomic = fields.Boolean(
         load_default=False,
@@ -253,6 +263,9 @@ class EventsQuery(Schema):
     cursor = fields.String(metadata={"description": "`next_cursor` of the page before, instead of `after`."})
     limit = WholeTextField(1, MAX_PAGE, load_default=100)
     selector = SelectorField(
-        load_default=Selector, metadata={"description": "Over the tags; live stream only."}
+        load_default=Selector,
+        metadata={"description": "Over the tags: a page holds those of its events that match."},
     )
-    kind = fields.String(metadata={"description": "How the kind begins; live stream only."})
+    kind = fields.String(
+        metadata={"description": "How the kind begins: a page holds those of its events that match."}
+    )
