@@ -20,12 +20,15 @@ class Limits:
     ledger: Ledger
 
     def set(self, tags: Tags, total: Amounts, protected: Amounts) -> Outcome:
-        """Set the limit of a tag combination; the tags are converted as an application's are.
+        """Set the limit of a tag combination."""
+        return self.ledger.submit_whole(op.SetLimit(tags, total, protected))
+
+    def converted(self, tags: Tags) -> Tags:
+        """The tags as the rules convert an application's: a limit on others would bind nobody.
 
         Raises TagError.
         """
-        converted = self.ledger.book().conversions.apply(tags)
-        return self.ledger.submit_whole(op.SetLimit(converted, total, protected))
+        return self.ledger.book().conversions.apply(tags)
 
     def remove(self, limit_id: int) -> Outcome:
         """Take a limit away."""

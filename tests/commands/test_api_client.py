@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -93,3 +94,26 @@ def test_a_stream_that_breaks_goes_on_behind_its_last_event(
     events = list(itertools.islice(client.events(7), 2))
     assert [event["seq"] for event in events] == [8, 9]
     assert [one.query for one in service.asked] == [{"after": ["7"]}, {"after": ["8"]}]
+
+
+def test_a_stream_outlives_a_restart_of_the_service(
+    client: ApiClient, service: StubService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_client, "REOPEN_SECONDS", 0)
+    headers = {"Content-Type": "text/event-stream"}
+    service.answer("GET /events", b'data: {"seq": 8}\n\n', 200, headers)
+    service.answer("GET /events", b'data: {"seq": 9}\n\n', 200, headers)
+    send, away = client._send, iter([False, True, True, False])
+
+    def sometimes(*args: Any, **more: Any) -> Any:
+        if next(away):
+            raise UnreachableError(service.url, "refused")
+        return send(*args, **more)
+
+    monkeypatch.setattr(client, "_send", sometimes)
+    assert [event["seq"] for event in itertools.islice(client.events(7), 2)] == [8, 9]
+    monkeypatch.setattr(api_client, "RESTART_SECONDS", -1.0)
+    service.answer("GET /events", b'data: {"seq": 8}\n\n', 200, headers)
+    away = iter([False, True])
+    with pytest.raises(UnreachableError):
+        list(client.events(7))

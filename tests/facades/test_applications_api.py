@@ -278,3 +278,20 @@ def test_a_field_that_cannot_be_is_refused_by_its_path(
 def test_all_faults_are_told_at_once(refusing: Api) -> None:
     problem = refusing.post("/applications", {"resource": {"memory": -1}, "x": 1}, status=422)
     assert set(problem["errors"]) == {"tags", "resource.memory", "x"}
+
+
+def test_an_explanation_names_the_labels_whether_it_fits_or_not(api: Api) -> None:
+    api.node(memory=GIB)
+    for memory in (GIB, 2 * GIB):
+        body = {"tags": {"user": "new", "node": "h1"}, "resource": {"memory": memory}}
+        assert api.post("/applications/explain", body, status=200)["labels"] == [
+            {"node": "h1"},
+            {"user": "new"},
+        ]
+
+
+def test_an_overflow_names_the_label(api: Api) -> None:
+    most = {"memory": 2**63 - 1}
+    api.apply(tags={"user": "a", "creator": "IDE"}, resource=most)
+    problem = api.apply(409, tags={"user": "b", "creator": "IDE"}, resource=most)
+    assert (problem["code"], problem["field"], problem["label"]) == ("overflow", "memory", {"creator": "IDE"})

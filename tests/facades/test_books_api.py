@@ -148,3 +148,16 @@ def test_a_dead_cursor_is_refused_by_name(refusing: Api, path: str, cursor: str)
 )
 def test_a_parameter_that_cannot_be_is_refused_by_name(refusing: Api, path: str, field: str) -> None:
     assert list(refusing.get(path, 422)["errors"]) == [field]
+
+
+def test_usage_of_a_moment_to_come_is_refused(api: Api) -> None:
+    assert list(api.get("/usage?by=user&at=2999-01-01T00:00:00Z", status=422)["errors"]) == ["at"]
+
+
+def test_a_page_of_events_can_be_chosen_by_kind_and_by_tags(api: Api) -> None:
+    api.node()
+    api.apply()
+    kinds = [event["kind"] for event in api.get("/events?kind=application.")["items"]]
+    assert kinds == ["application.locked"]
+    assert len(api.get(f"/events?selector={quote('user=alice')}")["items"]) == 1
+    assert api.get(f"/events?selector={quote('user=bob')}")["items"] == []

@@ -100,3 +100,11 @@ def test_a_body_that_cannot_be_is_refused_by_the_field(
     refusing: Api, body: dict[str, object], field: str
 ) -> None:
     assert list(refusing.put("/engines/e1", body, status=422)["errors"]) == [field]
+
+
+def test_an_engine_that_reports_from_another_node_is_refused(api: Api) -> None:
+    api.node()
+    application = api.apply()["id"]
+    problem = api.put("/engines/e1", {"application": application, "node": "h2"}, status=409)
+    assert (problem["code"], problem["field"]) == ("wrong_node", "node")
+    assert api.get(f"/applications/{application}")["state"] == "locked"

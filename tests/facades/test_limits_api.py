@@ -74,3 +74,12 @@ def test_a_limit_that_cannot_be_is_refused_by_the_field(
 def test_a_limit_that_nobody_set_is_404(refusing: Api, name: str) -> None:
     assert refusing.get(f"/limits/{name}", 404)["code"] == "unknown_limit"
     assert refusing.delete(f"/limits/{name}", status=404)["code"] == "unknown_limit"
+
+
+def test_the_tags_of_a_limit_are_converted_as_those_of_an_application(api: Api) -> None:
+    api.node()
+    made = api.put("/limits", {"tags": {"userCreator": "alice-IDE"}, "total": {"memory": GIB}}, status=201)
+    assert made["tags"] == {"user": "alice", "creator": "IDE"}
+    tags = {"userCreator": "alice-IDE", "node": "h1"}
+    api.apply(tags=tags)
+    api.apply(409, tags=tags)

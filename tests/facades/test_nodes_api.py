@@ -154,3 +154,7 @@ def test_a_body_that_cannot_be_is_refused_by_the_field(
 def test_a_name_that_no_tag_can_have_is_refused(refusing: Api) -> None:
     problem = refusing.put("/nodes/a%01b", {"total": {"memory": 1}}, status=422)
     assert list(problem["errors"]) == ["instance"]
+
+
+def test_a_name_that_could_stand_in_no_path_is_refused(api: Api) -> None:
+    assert api.put("/nodes/%FF", {"total": {"memory": 1}}, status=422)["errors"].keys() == {"instance"}

@@ -30,7 +30,7 @@ class LimitEndpoints:
         """201 set, 200 changed."""
         total, carried = call.body["total"]
         protected = call.body["protected"][0]
-        tags = {**carried, **call.body["tags"]}
+        tags = self.limits.converted({**carried, **call.body["tags"]})
         outcome = self.limits.set(tags, total, protected)
         if isinstance(outcome, Refused):
             return refusal(outcome)
