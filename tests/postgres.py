@@ -24,6 +24,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, Self
@@ -60,16 +61,16 @@ class PostgresError(RuntimeError):
     """The server could not be found, made, started or stopped; the message holds the end of its log."""
 
 
-class DatabaseServer:
+class DatabaseServer(ABC):
     """What a test needs of a server: an address, and databases to throw away."""
 
+    @abstractmethod
     def url(self, database: str = "postgres") -> str:
         """Address of a database for SQLAlchemy: `postgresql+psycopg://...`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Give everything back. May be called twice."""
-        raise NotImplementedError
 
     def create_database(self, name: str | None = None, *, template: str | None = None) -> str:
         """Make a database (with a fresh name unless one is given) and return its address.

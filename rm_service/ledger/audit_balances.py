@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 
 from rm_service.domain.accounts import Account, Balance, Label
 from rm_service.domain.amounts import NOTHING, Amounts
-from rm_service.domain.application import HOLDING, LIVE, State
+from rm_service.domain.application import HOLDING, State
 from rm_service.domain.fold import Fold, Standing
 from rm_service.domain.tags import TagError, Tags
 from rm_service.ledger import tables
@@ -116,7 +116,7 @@ def _key(books: Books, label_id: int) -> str:
 
 def _add(sums: dict[int, Standing], row: RowMapping, books: Books) -> None:
     state = State(row["state"])
-    if state not in LIVE or state not in HOLDING:
+    if state not in HOLDING:
         return
     held = row["requested"] if state is State.LOCKED else row["used"] or NOTHING
     for label_id in row["label_ids"]:

@@ -21,7 +21,6 @@ from rm_service.telemetry import REQUEST_ID
 PROBLEM_JSON = "application/problem+json"
 SLOW_SECONDS = 1.0
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}")
-_CODES = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
 
 Observe = Callable[[str, str, int, float], object]
 """Told of each request: method, path of the table, status, seconds."""
