@@ -7,7 +7,18 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks import embedded, engine, growth, http_batch, http_single, replicas, streams
+from benchmarks import (
+    embedded,
+    engine,
+    growth,
+    http_batch,
+    http_single,
+    placement,
+    replicas,
+    si_floor,
+    streams,
+    waiting,
+)
 from benchmarks.report import Findings, as_json
 from benchmarks.setting import Setting
 
@@ -16,9 +27,12 @@ BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "http": http_single.measure,
     "batch": http_batch.measure,
     "growth": growth.measure,
+    "waiting": waiting.measure,
+    "placement": placement.measure,
     "streams": streams.measure,
     "replicas": replicas.measure,
     "sqlite": embedded.measure,
+    "si-floor": si_floor.measure,
 }
 
 

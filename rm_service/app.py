@@ -7,10 +7,11 @@ import structlog
 from flask import Flask
 from sqlalchemy import func, select
 
-from rm_service.facades.http.authentication import Authentication
 from rm_service.facades.http.http_app import create_app
 from rm_service.facades.http.native_api import Services, native_endpoints, stream_routes
 from rm_service.facades.http.system_pages import add_system_pages
+from rm_service.facades.si.scheduler_interface import SchedulerInterface
+from rm_service.hosting.authentication import Authentication
 from rm_service.hosting.server import HttpServer
 from rm_service.ledger import tables
 from rm_service.ledger.database import reader_engine
@@ -51,6 +52,8 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
     return LedgerSettings(
         settings.database_url,
         settings.wait_age_seconds,
+        settings.si_echo_seconds,
+        settings.si_completing_seconds,
         outage_seconds=MISSED_SWEEPS * settings.sweep_seconds,
         rules=settings.rules,
     )
@@ -92,12 +95,13 @@ class Service:
     sweeper: Sweeper = field(init=False)
     tailer: Tailer = field(init=False)
     wsgi_app: Flask = field(init=False)
+    scheduler_interface: SchedulerInterface = field(init=False)
     server: HttpServer = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.ledger = ObservedLedger(ledger_settings(settings), self.metrics.operation)
-        self.ledger.on_commit(self.metrics.commit)
+        self.ledger.on_commit(lambda _: self.metrics.commit())
         self.tokens = Tokens(self.ledger.readers)
         self.sweeper = Sweeper(
             self.ledger,
@@ -114,13 +118,25 @@ class Service:
         )
         readiness = Readiness(self.ledger.readers, self.sweeper.last_success, settings.sweep_seconds)
         add_system_pages(self.wsgi_app, endpoints, checks=readiness.checks, metrics=self.metrics.text)
+        self.scheduler_interface = SchedulerInterface(
+            self.ledger,
+            self.tailer,
+            authentication,
+            bind=settings.grpc_bind,
+            resync_seconds=settings.si_resync_seconds,
+            max_message=settings.grpc_max_message_bytes,
+            reuse_port=settings.workers > 1,
+        )
         self.server = HttpServer(
             self.wsgi_app,
             bind=settings.http_bind,
             threads=settings.http_threads,
             max_body=settings.max_body_bytes,
             reuse_port=settings.workers > 1,
-            streams=stream_routes(self.ledger, self.tailer, services.applications, authentication),
+            streams=[
+                *stream_routes(self.ledger, self.tailer, services.applications, authentication),
+                self.scheduler_interface.route,
+            ],
         )
         self._add_gauges()
 
@@ -133,12 +149,15 @@ class Service:
             self.tailer.start()
             undone.callback(self.sweeper.stop)
             self.sweeper.start()
+            self.scheduler_interface.start()
+            undone.callback(self.scheduler_interface.stop, 0.0)
             self.server.start()
             undone.pop_all()
 
     def stop(self) -> None:
         """Take no new requests, answer those that were accepted, then end everything behind them."""
         self.server.stop(GRACE_SECONDS)
+        self.scheduler_interface.stop(GRACE_SECONDS)
         self.sweeper.stop()
         self.tailer.stop()
         self.ledger.close()
@@ -152,6 +171,8 @@ class Service:
         gauge = self.metrics.gauge
         gauge("rm_ledger_queue", "Requests that stand before the writer", self.ledger.waiting)
         gauge("rm_http_open_streams", "Streams that are open", lambda: self.server.open_streams)
+        streams = self.scheduler_interface
+        gauge("rm_si_open_streams", "Streams of the Scheduler Interface", lambda: streams.open_streams)
         gauge("rm_labels", "Labels that anything was ever charged to", self._count_labels)
 
     def _count_labels(self) -> float:

@@ -44,6 +44,10 @@ class Settings:
     node_silence_seconds: int
     engine_silence_seconds: int
     wait_age_seconds: int
+    si_resync_seconds: int
+    si_echo_seconds: int
+    si_completing_seconds: int
+    grpc_max_message_bytes: int
     http_threads: int
     max_body_bytes: int
     log_level: str
@@ -55,7 +59,8 @@ class Settings:
     @property
     def needs_token(self) -> bool:
         """Whether a request must carry a token: always, never, or unless only this machine can ask."""
-        return self.auth == "token" or (self.auth == "auto" and not is_loopback(self.http_bind))
+        local = is_loopback(self.http_bind) and (self.grpc_bind == OFF or is_loopback(self.grpc_bind))
+        return self.auth == "token" or (self.auth == "auto" and not local)
 
     def shown(self) -> dict[str, object]:
         """The effective settings for a log: without rules, and without the password of the database."""
@@ -118,6 +123,10 @@ _SCHEMA = Schema.from_dict(
         "node_silence_seconds": _from(1, 30 * _DAY),
         "engine_silence_seconds": _from(1, 30 * _DAY),
         "wait_age_seconds": _from(0, 30 * _DAY),
+        "si_resync_seconds": _from(1, 30 * _DAY),
+        "si_echo_seconds": _from(0, 30 * _DAY),
+        "si_completing_seconds": _from(0, 30 * _DAY),
+        "grpc_max_message_bytes": _from(1024, 1024 * 2**20),
         "http_threads": _from(1, 1024),
         "max_body_bytes": _from(1024, 256 * 2**20),
         "log_level": _one_of("debug", "info", "warning", "error"),

@@ -15,21 +15,33 @@ from rm_service.commands.tables import balances, facts, moment_text, tags_text
 
 @click.command()
 @click.argument("instance", required=False)
+@click.option("--partition", help="The partition whose INSTANCE is meant; without it the ledger's own.")
 @click.option("--selector", help="Only nodes whose tags and attributes fit, e.g. 'model in (T4,A10)'.")
 @page_options
 @asks_service
-def nodes(service: Service, instance: str | None, selector: str | None, page: dict[str, Any]) -> None:
+def nodes(
+    service: Service,
+    instance: str | None,
+    partition: str | None,
+    selector: str | None,
+    page: dict[str, Any],
+) -> None:
     """List the nodes with what they have left, or show all about one INSTANCE."""
     if instance is None:
         service.show(service.client.get("/nodes", {"selector": selector, **page}), nodes_view)
     else:
-        service.show(service.client.get(f"/nodes/{quote(instance, safe='')}"), node_view)
+        node = service.client.get(f"/nodes/{quote(instance, safe='')}", {"partition": partition})
+        service.show(node, node_view)
 
 
 def nodes_view(document: Document) -> Iterator[RenderableType]:
     """A line for each node and dimension."""
-    records = [([node["instance"], _state(node)], node) for node in document["items"]]
-    yield balances(["node", "state"], records)
+    items = document["items"]
+    if any(node.get("partition") for node in items):
+        records = [([node["instance"], node["partition"] or "", _state(node)], node) for node in items]
+        yield balances(["node", "partition", "state"], records)
+    else:
+        yield balances(["node", "state"], [([node["instance"], _state(node)], node) for node in items])
     yield from next_page(document)
 
 
@@ -38,6 +50,7 @@ def node_view(node: Document) -> Iterator[RenderableType]:
     yield facts(
         [
             ("node", node["instance"]),
+            ("partition", node.get("partition")),
             ("state", _state(node)),
             ("reason", node.get("reason")),
             ("type", node.get("resource_type")),

@@ -41,10 +41,14 @@ def serve(config: Path | None, *, worker: bool) -> None:
     service = _started(settings)
     set_up_process()
     host, port = service.server.address
-    workers = Workers(settings.workers - 1 if not worker else 0, config, f"{_host(host)}:{port}")
+    grpc = service.scheduler_interface.address
+    binds = {"RM_HTTP_BIND": f"{_host(host)}:{port}"}
+    if grpc is not None:
+        binds["RM_GRPC_BIND"] = f"{_host(grpc[0])}:{grpc[1]}"
+    workers = Workers(settings.workers - 1 if not worker else 0, config, binds)
     workers.start()
     if not worker:
-        _say_where(host, port)
+        _say_where(host, port, binds.get("RM_GRPC_BIND"))
     ended.wait()
     _log.info("stopping")
     workers.stop()
@@ -95,10 +99,12 @@ def _end_on_signals(ended: threading.Event) -> None:
     signal.signal(signal.SIGINT, end)
 
 
-def _say_where(host: str, port: int) -> None:
+def _say_where(host: str, port: int, grpc: str | None) -> None:
     address = f"http://{_host(host)}:{port}"
     click.echo(f"HTTP  {address}/api/v1")
     click.echo(f"Docs  {address}{DOCS}")
+    if grpc is not None:
+        click.echo(f"gRPC  {grpc}")
     sys.stdout.flush()
 
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
@@ -21,11 +22,11 @@ _log = structlog.get_logger(__name__)
 class Workers:
     """Keeps `count` further processes running from `start` to `stop`; one that dies is started again."""
 
-    def __init__(self, count: int, config: Path | None, bind: str) -> None:
+    def __init__(self, count: int, config: Path | None, binds: Mapping[str, str]) -> None:
         self._command = [sys.executable, "-m", "rm_service", "serve", "--worker"]
         if config is not None:
             self._command += ["--config", str(config)]
-        self._environment = {**os.environ, "RM_HTTP_BIND": bind}
+        self._environment = {**os.environ, **binds}
         self._stopping = threading.Event()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._threads = [

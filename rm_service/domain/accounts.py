@@ -7,10 +7,20 @@ from rm_service.domain.label_rules import Kind, LabelRule
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
 
+POOL_KEY = "@placement"
+"""A label with this tag is no account but a queue: of those who wait for a node that its value selects."""
+GATE_KEY = "@members"
+"""Likewise, of the members of the application that its value names, which has to wait itself."""
+
+
+def only_queues(tags: Tags) -> bool:
+    """Whether a label of these tags is a pool or a gate: it holds a queue and counts nothing."""
+    return POOL_KEY in tags or GATE_KEY in tags
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A set of tags that is charged. `rule` is None for a pool, which only holds a queue."""
+    """A set of tags that is charged. `rule` is None for a pool and a gate, which only hold a queue."""
 
     id: int
     key: str
@@ -20,6 +30,15 @@ class Label:
     @property
     def is_capacity(self) -> bool:
         return self.rule is not None and self.rule.kind is Kind.CAPACITY
+
+    @property
+    def is_pool(self) -> bool:
+        return POOL_KEY in self.tags
+
+    @property
+    def partition(self) -> str:
+        """The partition whose nodes it is about; the empty one are the ledger's own nodes."""
+        return self.tags.get("partition", "")
 
 
 @dataclass(slots=True)

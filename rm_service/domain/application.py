@@ -1,14 +1,15 @@
 """An application: one request for resources, from its asking to its end.
 
-apply ──▶ LOCKED ──use──▶ USED ──release──▶ RELEASED
+apply ──▶ LOCKED ──use──▶ USED ──release──▶ RELEASED     (a client's: apply ──▶ USED)
   │         └─ lease over ─▶ RECLAIMED  └─ node or engine lost ─▶ LOST
   └▶ WAITING ──room──▶ LOCKED
         └─ deadline ─▶ EXPIRED
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.tags import Tags
@@ -34,6 +35,26 @@ class State(StrEnum):
 
 LIVE = frozenset({State.WAITING, State.LOCKED, State.USED})
 HOLDING = frozenset({State.LOCKED, State.USED})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a client's application beside what it holds."""
+
+    registration: int = 1
+    """The client's registration under which it was last reported."""
+    run_for: Instant = 0
+    """How long it may run, in microseconds; 0: without end."""
+    ending: str | None = None
+    """The Termination that its client was told and has not confirmed yet."""
+    reserved: int | None = None
+    """The label of the node that is kept for an ask which has waited for long."""
+    phase: str | None = None
+    """Only for an application with members, as are all below."""
+    waiting: int = 0
+    """How many members wait; `holding`: hold something."""
+    holding: int = 0
+    run_until: Instant | None = None
 
 
 @dataclass(slots=True)
@@ -73,8 +94,21 @@ class Application:
     """While WAITING: the labels that refused it, in whose queues it stands."""
     wait_seq: int | None = None
     """Its place in a queue among equal priorities: the number of the event that parked it."""
-    placement: Mapping[str, str] | None = field(default=None)
-    """Selector and strategy when it asked for a node instead of naming one."""
+    placement: Mapping[str, Any] | None = None
+    """What it asked for when it asked for a node instead of naming one."""
+    client: str | None = None
+    """The resource manager that is told what becomes of it. Its applications are used as soon as granted."""
+    name: str | None = None
+    """What the client calls it; the allocations of one ask share a name."""
+    parent: str | None = None
+    """The id of the application that it is a member of."""
+    standing: Standing | None = None
+    """Where a client's application stands; None for one without a client."""
+
+    @property
+    def has_members(self) -> bool:
+        """Whether it stands for a client's application, whose members are asks and allocations."""
+        return self.standing is not None and self.standing.phase is not None
 
     @property
     def locked_now(self) -> Amounts:

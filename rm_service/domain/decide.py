@@ -6,10 +6,11 @@ No I/O, no clock, no randomness: the same view and operation always give the sam
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rm_service.domain import engine_life, lease, node_life, queueing
+from rm_service.domain import asks, client_nodes, engine_life, lease, node_life, queueing, releases
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import AmountOverflowError
 from rm_service.domain.outcomes import Code, Outcome, Refused
+from rm_service.domain.rejections import reject
 from rm_service.domain.view import View
 
 _DECISIONS: dict[type, Callable[[View, Any], Outcome]] = {
@@ -26,15 +27,35 @@ _DECISIONS: dict[type, Callable[[View, Any], Outcome]] = {
     op.UndrainNode: node_life.undrain,
     op.LoseNode: node_life.lose,
     op.RemoveNode: node_life.remove,
+    op.CreateNode: client_nodes.create,
+    op.UpdateNode: client_nodes.update,
+    op.DecommissionNode: client_nodes.decommission,
     op.RegisterEngine: engine_life.register,
     op.HeartbeatEngine: engine_life.heartbeat,
     op.RemoveEngine: engine_life.remove,
     op.LoseEngine: engine_life.lose,
+    op.AddApplication: asks.add_application,
+    op.Ask: asks.ask,
+    op.BookAllocation: asks.book_allocation,
+    op.ReleaseAllocation: releases.release_allocation,
+    op.RemoveApplication: releases.remove_application,
+    op.ForgetApplication: releases.forget,
+    op.Tell: releases.tell,
 }
 
 
 def decide(view: View, operation: op.DecidedOperation) -> Outcome:
-    """Judge one operation on the view and record there what it changes. A refusal changes nothing."""
+    """Judge one operation on the view and record there what it changes.
+
+    A refusal changes nothing; a client is told of it.
+    """
+    outcome = _decide(view, operation)
+    if isinstance(outcome, Refused):
+        reject(view, operation, outcome)
+    return outcome
+
+
+def _decide(view: View, operation: op.DecidedOperation) -> Outcome:
     try:
         return _DECISIONS[type(operation)](view, operation)
     except AmountOverflowError as error:
@@ -46,14 +67,16 @@ def decide(view: View, operation: op.DecidedOperation) -> Outcome:
 def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> list[Outcome]:
     """Judge a group that stands or falls together; a wait counts as a refusal.
 
-    When one is refused, nothing of the group takes place and the others are told `not_done`.
+    When one is refused, nothing of the group takes place and the others are told `not_done`. A client is told
+    that its first operation is refused: of a node, with what it reports as running there.
     """
     outcomes: list[Outcome] = []
     view.begin()
     for operation in operations:
-        outcomes.append(decide(view, operation))
-        if isinstance(outcomes[-1], Refused):
+        outcomes.append(outcome := _decide(view, operation))
+        if isinstance(outcome, Refused):
             view.undo()
+            reject(view, operations[0], outcome)
             return _only_refusal(outcomes, len(operations))
     view.keep()
     return outcomes

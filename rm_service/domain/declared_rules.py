@@ -19,7 +19,7 @@ MAX_PATTERNS = 64
 MAX_NAME_LENGTH = 128 * MAX_RULE_KEYS + 32
 
 LIMIT_PREFIX = "limit:"
-_FIELDS = ("name", "keys", "kind", "dimensions", "hierarchical", "unless", "external")
+_FIELDS = ("name", "keys", "kind", "dimensions", "hierarchical", "unless", "even_with", "external")
 
 
 class Kind(StrEnum):
@@ -45,6 +45,7 @@ class DeclaredRule:
     dimensions: tuple[str, ...] = ()
     separators: tuple[tuple[str, str], ...] = ()
     unless: frozenset[str] = frozenset()
+    even_with: frozenset[str] = frozenset()
     external: str | None = None
 
 
@@ -81,6 +82,7 @@ def read_rule(document: object, path: str) -> DeclaredRule:
         dimensions=_read_dimensions(fields.get("dimensions"), f"{path}.dimensions"),
         separators=_read_separators(fields.get("hierarchical"), keys, f"{path}.hierarchical"),
         unless=_read_unless(fields.get("unless"), keys, f"{path}.unless"),
+        even_with=read_tag_keys(fields.get("even_with"), f"{path}.even_with", MAX_RULE_KEYS),
         external=_read_external(fields.get("external"), kind, f"{path}.external"),
     )
 
@@ -94,6 +96,8 @@ def write_rule(rule: DeclaredRule) -> dict[str, object]:
         document["hierarchical"] = dict(rule.separators)
     if rule.unless:
         document["unless"] = sorted(rule.unless)
+    if rule.even_with:
+        document["even_with"] = sorted(rule.even_with)
     if rule.external:
         document["external"] = rule.external
     return document
@@ -115,10 +119,15 @@ def check_together(rules: Sequence[DeclaredRule], path: str) -> None:
                 raise RuleError(
                     f"{here}.hierarchical", f"{key!r} has the separator {separators[key]!r} already"
                 )
-        if first.setdefault(rule.keys, rule).unless != rule.unless:
-            raise RuleError(
-                f"{here}.unless", f"differs from that of {first[rule.keys].name!r}, which has the same keys"
-            )
+        earlier = first.setdefault(rule.keys, rule)
+        for field, differs in (
+            ("unless", earlier.unless != rule.unless),
+            ("even_with", earlier.even_with != rule.even_with),
+        ):
+            if differs:
+                raise RuleError(
+                    f"{here}.{field}", f"differs from that of {earlier.name!r}, which has the same keys"
+                )
         if rule.external and external.setdefault(rule.keys, rule.external) != rule.external:
             raise RuleError(
                 f"{here}.external", f"another rule with the same keys has {external[rule.keys]!r}"

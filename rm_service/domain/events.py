@@ -25,6 +25,15 @@ class Kind(StrEnum):
     APPLICATION_RECLAIMED = "application.reclaimed"
     APPLICATION_LOST = "application.lost"
     APPLICATION_REBOOKED = "application.rebooked"
+    APPLICATION_PREEMPTED = "application.preempted"
+    APPLICATION_REPORTED = "application.reported"
+    """Its client, registered anew, knows of it; nothing has changed."""
+    APPLICATION_ENDING = "application.ending"
+    """Its client was told to end it and is to confirm that; until then it holds what it holds."""
+    APPLICATION_RESERVED = "application.reserved"
+    """A node is kept for an ask that has waited for long."""
+    APPLICATION_PHASE = "application.phase"
+    """An application with members came into another phase."""
     NODE_REGISTERED = "node.registered"
     NODE_DRAINING = "node.draining"
     NODE_UNDRAINED = "node.undrained"
@@ -35,6 +44,9 @@ class Kind(StrEnum):
     LIMIT_SET = "limit.set"
     LIMIT_REMOVED = "limit.removed"
     RULES_CHANGED = "rules.changed"
+    CLIENT_REGISTERED = "client.registered"
+    CLIENT_REJECTED = "client.rejected"
+    """Something that a client asked for was refused; nothing has changed."""
     DEADLINES_SHIFTED = "deadlines.shifted"
 
 
@@ -57,3 +69,7 @@ class Event:
     tags: Tags | None = None
     detail: Mapping[str, object] | None = None
     """What else there is to know, by kind: a node's `total`, `protected`, `closed`; a `reason`."""
+    client: str | None = None
+    """The resource manager that is told of it."""
+    answer: Mapping[str, object] | None = None
+    """What it is told: rm_service/domain/answers.py."""

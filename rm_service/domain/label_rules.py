@@ -5,6 +5,7 @@ tags. The operator's page is docs/label-rules.md.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
@@ -56,13 +57,20 @@ class LabelRule:
     dimensions: tuple[tuple[str, ...], ...] = ()
     """Lists of patterns, one a merged rule: charged is what any of them selects. Empty: every dimension."""
     unless: frozenset[str] = frozenset()
-    """An application that carries one of these tag keys is not charged."""
+    """An application that carries one of these tag keys is not charged,"""
+    even_with: frozenset[str] = frozenset()
+    """unless it carries one of these, too."""
     external: str | None = None
     """The type of external provider that knows the capacity."""
     _verdicts: _Verdicts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_verdicts", _Verdicts(self.dimensions))
+
+    def applies(self, keys: AbstractSet[str]) -> bool:
+        """Whether an application that carries these tag keys is charged."""
+        barred = not self.unless.isdisjoint(keys) and self.even_with.isdisjoint(keys)
+        return self.keys <= keys and not barred
 
     def charges(self, dimension: str) -> bool:
         """Whether this dimension is charged."""
@@ -171,6 +179,7 @@ class LabelRules:
             kind=Kind.QUOTA,
             dimensions=rule.dimensions[0] if rule and rule.dimensions else (),
             unless=rule.unless if rule else frozenset(),
+            even_with=rule.even_with if rule else frozenset(),
         )
         return LabelRules.from_document([*self.to_document(), write_rule(added)])
 
@@ -187,14 +196,14 @@ class LabelRules:
         if not rule.unless:
             return (rule,)
         rest = self.rule_for(keys | rule.unless)
-        if len(rule.unless) > 1 or rest is None or rest.unless or rest.dimensions:
+        if len(rule.unless) > 1 or rest is None or rest.unless != rule.even_with or rest.dimensions:
             return ()
         if not rule.unless.isdisjoint(self.separators):
             return ()  # the other rule's labels repeat an application at each level
         return (rule, rest)
 
     def _named_keys(self) -> list[frozenset[str]]:
-        return [rule.keys | rule.unless for rule in self.rules]
+        return [rule.keys | rule.unless | rule.even_with for rule in self.rules]
 
     def __eq__(self, other: object) -> bool:
         return self._declared == other._declared if isinstance(other, LabelRules) else NotImplemented
@@ -204,11 +213,7 @@ class LabelRules:
 
     def _rules_of(self, keys: frozenset[str]) -> tuple[tuple[int, tuple[str, ...]], ...]:
         return tuple(
-            [
-                (index, tuple(sorted(rule.keys)))
-                for index, rule in enumerate(self.rules)
-                if rule.keys <= keys and rule.unless.isdisjoint(keys)
-            ]
+            [(index, tuple(sorted(rule.keys))) for index, rule in enumerate(self.rules) if rule.applies(keys)]
         )
 
     def _labels_of(self, index: int, values: tuple[str, ...]) -> tuple[ChargedLabel, ...]:
@@ -239,5 +244,6 @@ def _merged(group: Sequence[DeclaredRule]) -> LabelRule:
         kind=strongest.kind,
         dimensions=patterns if all(patterns) else (),
         unless=strongest.unless,
+        even_with=strongest.even_with,
         external=next((rule.external for rule in group if rule.external), None),
     )

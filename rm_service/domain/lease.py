@@ -2,19 +2,24 @@
 
 from dataclasses import replace
 
+from rm_service.domain import answers, members
 from rm_service.domain import operations as op
-from rm_service.domain.accounts import Shortfall
+from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Shortfall
 from rm_service.domain.amounts import Amounts, minus, negative, same, without_zeros
-from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, State
+from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, Standing, State
+from rm_service.domain.clients import Phase, Termination
 from rm_service.domain.events import Kind
 from rm_service.domain.judging import ARRIVAL, judge
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.view import Interval, View
 
+EXECUTION_TIMEOUT = "the execution time is over"
+
 _ENDINGS = {
     State.RELEASED: Kind.APPLICATION_RELEASED,
     State.EXPIRED: Kind.APPLICATION_EXPIRED,
     State.RECLAIMED: Kind.APPLICATION_RECLAIMED,
+    State.PREEMPTED: Kind.APPLICATION_PREEMPTED,
     State.LOST: Kind.APPLICATION_LOST,
 }
 
@@ -88,6 +93,7 @@ def book_use(view: View, application: Application, actual: Amounts, *, report: b
         reason=None,
     )
     view.put_application(changed)
+    members.moved(view, application.state, changed)
     if any(amount < 0 for amount in minus(used, application.resource).values()):
         view.freed(application.label_ids)
     return changed
@@ -116,7 +122,7 @@ def release(view: View, operation: op.Release) -> Outcome:
     if application.state not in LIVE:
         return Done(application=application, repeated=True)
     reason = "cancelled" if application.state is State.WAITING else None
-    return Done(application=end(view, application, State.RELEASED, reason))
+    return Done(application=end_whole(view, application, State.RELEASED, reason))
 
 
 def reclaim(view: View, operation: op.Reclaim) -> Outcome:
@@ -126,10 +132,14 @@ def reclaim(view: View, operation: op.Reclaim) -> Outcome:
         return unknown(operation.id)
     if application.state not in LIVE or not lapsed(view, application):
         return Done(application=application, repeated=True)
+    if application.has_members:
+        return Done(application=_close(view, application))
+    if application.client is not None and application.state is State.USED:
+        return Done(application=_time_over(view, application))
     state, reason = {
         State.WAITING: (State.EXPIRED, "no room within the wait"),
         State.LOCKED: (State.RECLAIMED, "the lock was not used within its lease"),
-        State.USED: (State.EXPIRED, "the execution time is over"),
+        State.USED: (State.EXPIRED, EXECUTION_TIMEOUT),
     }[application.state]
     return Done(application=end(view, application, state, reason))
 
@@ -142,13 +152,46 @@ def lose(view: View, operation: op.Lose) -> Outcome:
     spared = operation.only_if_node_lost and not _node_lost(view, application)
     if application.state not in HOLDING or spared:
         return Done(application=application, repeated=True)
-    return Done(application=end(view, application, State.LOST, operation.reason))
+    return Done(application=end_whole(view, application, State.LOST, operation.reason))
 
 
-def end(view: View, application: Application, state: State, reason: str | None) -> Application:
-    """Bring an application to a final state: it holds nothing more, and its engine is gone from the list."""
+def end_whole(
+    view: View,
+    application: Application,
+    state: State,
+    reason: str | None,
+    *,
+    quiet: bool = False,
+    asks_quiet: bool = False,
+) -> Application:
+    """As `end`, with all of its members."""
+    ended = end(view, application, state, reason, quiet=quiet)
+    if application.has_members:
+        for member_id in view.lookup.members_of(application.id):
+            member = view.applications[member_id]
+            if member.state in LIVE:
+                asks = member.state is State.WAITING
+                end(view, member, state, reason, quiet=quiet or (asks and asks_quiet))
+    return ended
+
+
+def end(
+    view: View,
+    application: Application,
+    state: State,
+    reason: str | None,
+    *,
+    quiet: bool = False,
+    replaced: bool = False,
+) -> Application:
+    """Bring an application to a final state: it holds nothing more, and its engine is gone from the list.
+
+    A client is told of the end of an ask or an allocation, unless `quiet`: then it knows already.
+    `replaced`: another takes its place at once, so that its parent stays in its phase.
+    """
     holding = application.state in HOLDING
     label_ids = application.label_ids if holding else ()
+    told = application.client is not None and not quiet and not application.has_members
     view.post(
         _ENDINGS[state],
         application.id,
@@ -158,6 +201,8 @@ def end(view: View, application: Application, state: State, reason: str | None) 
         holders=-1 if holding else 0,
         tags=application.tags,
         detail=None if reason is None else {"reason": reason},
+        client=application.client,
+        answer=_farewell(application, state, reason) if told else None,
     )
     ended = replace(
         application,
@@ -169,11 +214,62 @@ def end(view: View, application: Application, state: State, reason: str | None) 
         engine=None,
     )
     view.put_application(ended)
+    members.moved(view, application.state, ended, settled=not replaced)
     view.freed(label_ids or application.waits_on)
     engine = view.engines.get(application.engine) if application.engine else None
     if engine is not None and engine.application_id == application.id:
         view.put_engine(replace(engine, removed=True))
     return ended
+
+
+def _farewell(application: Application, state: State, reason: str | None) -> answers.Answer:
+    termination = answers.TERMINATIONS[state]
+    if application.state is State.WAITING:
+        return answers.released_ask(application, termination, reason or "")
+    return answers.released(application, termination, reason or "")
+
+
+def tell_to_end(view: View, application: Application, termination: Termination, message: str) -> Application:
+    """Have a client end an allocation; it holds what it holds until that is confirmed, or for a while."""
+    standing = replace(application.standing or Standing(), ending=termination.value)
+    view.post(
+        Kind.APPLICATION_ENDING,
+        application.id,
+        tags=application.tags,
+        detail={"reason": message},
+        client=application.client,
+        answer=answers.released(application, termination, message),
+    )
+    ending = replace(application, standing=standing, reason=message, deadline=view.now + view.periods.echo)
+    view.put_application(ending)
+    return ending
+
+
+def _time_over(view: View, application: Application) -> Application:
+    """An allocation's execution time is over, or its client has not confirmed in time that it ended it."""
+    standing = application.standing
+    if standing is None or standing.ending is None:
+        return tell_to_end(view, application, Termination.TIMEOUT, EXECUTION_TIMEOUT)
+    state = State.PREEMPTED if standing.ending == Termination.PREEMPTED_BY_SCHEDULER else State.EXPIRED
+    return end(view, application, state, f"{application.reason}; never confirmed", quiet=True)
+
+
+def _close(view: View, parent: Application) -> Application:
+    """An application with members has been without any for a while, or its execution time is over."""
+    phase = parent.standing.phase if parent.standing is not None else None
+    if phase == Phase.FAILING:
+        parent = members.enter(view, parent, Phase.FAILED)
+        return end_whole(view, parent, State.EXPIRED, EXECUTION_TIMEOUT, quiet=True)
+    if phase == Phase.COMPLETING and not members.overrun(view, parent):
+        return end(view, members.enter(view, parent, Phase.COMPLETED), State.RELEASED, None)
+    parent = members.enter(view, parent, Phase.FAILING, EXECUTION_TIMEOUT)
+    for member_id in view.lookup.members_of(parent.id):
+        member = view.applications[member_id]
+        if member.state is State.WAITING:
+            end(view, member, State.EXPIRED, EXECUTION_TIMEOUT)
+        elif member.state in HOLDING:
+            tell_to_end(view, member, Termination.TIMEOUT, EXECUTION_TIMEOUT)
+    return view.applications[parent.id]
 
 
 def lapsed(view: View, application: Application) -> bool:
@@ -188,13 +284,13 @@ def insufficient(shortfalls: list[Shortfall]) -> Refused:
     """The refusal that names every label and dimension that is short."""
     short = shortfalls[0]
     label = ",".join(f"{key}={value}" for key, value in short.label.items())
-    label = label.replace("@placement=", "nodes matching ")
+    label = label.replace(f"{POOL_KEY}=", "nodes matching ").replace(f"{GATE_KEY}=", "application ")
     detail = f"{label}: {short.dimension} {short.requested} asked for, {short.left} left"
     if short.reason != "short":
         detail = f"{label}: {short.reason}"
     if len(shortfalls) > 1:
         detail += f" (and {len(shortfalls) - 1} more)"
-    closed = {"draining", "lost"}.issuperset(found.reason for found in shortfalls)
+    closed = {"draining", "lost", "not_ready"}.issuperset(found.reason for found in shortfalls)
     code = Code.NODE_NOT_SCHEDULABLE if closed else Code.INSUFFICIENT_RESOURCES
     return Refused(code, detail, shortfalls=tuple(shortfalls))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import AmountOverflowError, Amounts
+from rm_service.domain.answers import Answer
 from rm_service.domain.application import SECOND, State
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import book_use
@@ -19,27 +20,30 @@ LOST = "lost"
 
 def register(view: View, operation: op.RegisterNode) -> Outcome:
     """Register a node or what changed of it. What runs stays booked; a lost node takes its place again."""
-    label_id = view.node_labels[operation.instance]
+    label_id = view.node_labels[operation.partition, operation.instance]
     account, known = view.accounts[label_id], view.nodes.get(label_id)
     is_new = known is None or known.removed
     closed = account.balance.closed if not is_new and account.balance.closed == DRAINING else None
     node = Node(
         label_id=account.label.id,
         instance=operation.instance,
-        target=_next_target(view) if known is None else known.target,
+        target=next_target(view) if known is None else known.target,
         resource_type=operation.resource_type,
         tags=operation.tags,
         attributes=operation.attributes,
         devices=tuple(operation.devices),
         registered_at=view.now if known is None or known.removed else known.registered_at,
         reason=known.reason if known is not None and closed else None,
+        partition=operation.partition,
+        client=None if known is None or known.removed else known.client,
+        registration=None if known is None or known.removed else known.registration,
     )
     if known is not None and not is_new and account.balance.closed != LOST:
         node = replace(node, last_heartbeat=known.last_heartbeat, deadline=known.deadline)
     unchanged = known == node
     room = (operation.total, operation.protected, closed)
     if not unchanged or room != (account.balance.total, account.balance.protected, account.balance.closed):
-        _set_room(view, account, node, Kind.NODE_REGISTERED, room)
+        set_room(view, account, node, Kind.NODE_REGISTERED, room)
     view.put_node(node)
     _rebook(view, operation, account.label.id)
     return Done(node=node, created=is_new)
@@ -47,7 +51,7 @@ def register(view: View, operation: op.RegisterNode) -> Outcome:
 
 def heartbeat(view: View, operation: op.HeartbeatNode) -> Outcome:
     """Note a sign of life: no event, only the time of the next one that is due."""
-    found = _find(view, operation.instance)
+    found = find(view, operation.instance, operation.partition)
     if found is None:
         return _unknown(operation.instance)
     account, node = found
@@ -61,17 +65,25 @@ def heartbeat(view: View, operation: op.HeartbeatNode) -> Outcome:
 
 def drain(view: View, operation: op.DrainNode) -> Outcome:
     """Take nothing new from now on."""
-    return _close(view, operation.instance, Kind.NODE_DRAINING, DRAINING, operation.reason)
+    found = find(view, operation.instance, operation.partition)
+    if found is None:
+        return _unknown(operation.instance, operation.partition)
+    return _close(view, found, Kind.NODE_DRAINING, DRAINING, operation.reason)
 
 
 def undrain(view: View, operation: op.UndrainNode) -> Outcome:
     """Take new work again, and let those who wait for this node look."""
-    return _close(view, operation.instance, Kind.NODE_UNDRAINED, None, None)
+    found = find(view, operation.instance, operation.partition)
+    if found is None:
+        return _unknown(operation.instance, operation.partition)
+    if operation.client is not None and found[0].balance.closed != DRAINING:
+        return Refused(Code.NODE_NOT_SCHEDULABLE, f"node {operation.instance} is not draining")
+    return _close(view, found, Kind.NODE_UNDRAINED, None, None)
 
 
 def lose(view: View, operation: op.LoseNode) -> Outcome:
     """Close a node for good; what it holds is given back by operations that follow."""
-    found = _find(view, operation.instance)
+    found = find(view, operation.instance, operation.partition)
     if found is None:
         return _unknown(operation.instance)
     account, node = found
@@ -79,7 +91,7 @@ def lose(view: View, operation: op.LoseNode) -> Outcome:
     if account.balance.closed == LOST or (operation.only_if_silent and not silent):
         return Done(node=node, repeated=True)
     lost = replace(node, reason=operation.reason, deadline=None)
-    _set_room(
+    set_room(
         view,
         account,
         lost,
@@ -91,7 +103,7 @@ def lose(view: View, operation: op.LoseNode) -> Outcome:
 
 def remove(view: View, operation: op.RemoveNode) -> Outcome:
     """Take the registration away. Its number stays its own if it ever comes back."""
-    found = _find(view, operation.instance)
+    found = find(view, operation.instance, operation.partition)
     if found is None:
         return _unknown(operation.instance)
     account, node = found
@@ -99,48 +111,50 @@ def remove(view: View, operation: op.RemoveNode) -> Outcome:
         held = account.balance.applications
         return Refused(Code.NODE_IN_USE, f"{held} applications still hold something on {operation.instance}")
     removed = replace(node, removed=True, deadline=None)
-    account.register(None, None, None)
-    view.post(
-        Kind.NODE_REMOVED,
-        node.instance,
-        label_ids=(account.label.id,),
-        detail={"total": None, "closed": None},
-    )
-    view.put_node(removed)
+    set_room(view, account, removed, Kind.NODE_REMOVED, (None, None, None))
     return Done(node=removed)
 
 
-def _close(view: View, instance: str, kind: Kind, closed: str | None, reason: str | None) -> Outcome:
-    found = _find(view, instance)
-    if found is None:
-        return _unknown(instance)
+def _close(
+    view: View, found: tuple[Account, Node], kind: Kind, closed: str | None, reason: str | None
+) -> Outcome:
     account, node = found
     balance = account.balance
     if balance.closed == LOST:
-        return Refused(Code.NODE_LOST, f"node {instance} is lost: it has to register again")
+        return Refused(Code.NODE_LOST, f"node {node.instance} is lost: it has to register again")
     if balance.closed == closed and node.reason == reason:
         return Done(node=node, repeated=True)
     changed = replace(node, reason=reason)
-    _set_room(view, account, changed, kind, (balance.total or {}, balance.protected or {}, closed))
+    set_room(view, account, changed, kind, (balance.total or {}, balance.protected or {}, closed))
     return Done(node=changed)
 
 
-def _set_room(
+def set_room(
     view: View,
     account: Account,
     node: Node,
     kind: Kind,
-    room: tuple[Amounts, Amounts, str | None],
+    room: tuple[Amounts | None, Amounts | None, str | None],
+    client: str | None = None,
+    answer: Answer | None = None,
 ) -> None:
     """Set what the node has and whether it takes new work, with the event that says so."""
     total, protected, closed = room
-    account.register(total, protected, closed)
+    view.set_room(account, total, protected, closed)
     detail: dict[str, object] = {"total": total, "protected": protected, "closed": closed}
     if node.reason is not None:
         detail["reason"] = node.reason
-    view.post(kind, node.instance, label_ids=(account.label.id,), tags=node.tags, detail=detail)
+    view.post(
+        kind,
+        node.instance,
+        label_ids=(account.label.id,),
+        tags=node.tags,
+        detail=detail,
+        client=client,
+        answer=answer,
+    )
     view.put_node(node)
-    if closed is None:
+    if closed is None and total is not None:
         view.freed((account.label.id,))
 
 
@@ -153,17 +167,18 @@ def _rebook(view: View, operation: op.RegisterNode, label_id: int) -> None:
                 book_use(view, application, application.resource, report=True)
 
 
-def _next_target(view: View) -> int:
+def next_target(view: View) -> int:
     view.targets += 1
     return view.targets
 
 
-def _find(view: View, instance: str) -> tuple[Account, Node] | None:
+def find(view: View, instance: str, partition: str = "") -> tuple[Account, Node] | None:
     """A registered node and its account."""
-    label_id = view.node_labels.get(instance)
+    label_id = view.node_labels.get((partition, instance))
     node = None if label_id is None else view.nodes.get(label_id)
     return None if node is None or node.removed else (view.accounts[node.label_id], node)
 
 
-def _unknown(instance: str) -> Refused:
-    return Refused(Code.UNKNOWN_NODE, f"no node {instance} is registered", label={"node": instance})
+def _unknown(instance: str, partition: str = "") -> Refused:
+    label = {"node": instance, "partition": partition} if partition else {"node": instance}
+    return Refused(Code.UNKNOWN_NODE, f"no node {instance} is registered", label=label)

@@ -5,15 +5,65 @@ from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.application import Instant
+from rm_service.domain.client_operations import (
+    AddApplication,
+    Ask,
+    BookAllocation,
+    ClientOperation,
+    CreateNode,
+    DecommissionNode,
+    ForgetApplication,
+    Placement,
+    RegisterClient,
+    ReleaseAllocation,
+    RemoveApplication,
+    SettleClient,
+    Tell,
+    UpdateNode,
+)
+from rm_service.domain.clients import Client
 from rm_service.domain.tags import Tags
 
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Ask for a node instead of naming one: which nodes may serve, and which of them to take."""
-
-    selector: str = ""
-    strategy: str = "first_fit"
+__all__ = [
+    "AddApplication",
+    "Apply",
+    "Ask",
+    "BookAllocation",
+    "ChangeRules",
+    "Client",
+    "ClientOperation",
+    "CreateNode",
+    "DecommissionNode",
+    "DrainNode",
+    "ForgetApplication",
+    "HeartbeatEngine",
+    "HeartbeatNode",
+    "Lose",
+    "LoseEngine",
+    "LoseNode",
+    "Placement",
+    "Reclaim",
+    "RecordSweep",
+    "RegisterClient",
+    "RegisterEngine",
+    "RegisterNode",
+    "Release",
+    "ReleaseAllocation",
+    "RemoveApplication",
+    "RemoveEngine",
+    "RemoveLimit",
+    "RemoveNode",
+    "Renew",
+    "SetLimit",
+    "SettleClient",
+    "ShiftDeadlines",
+    "Tell",
+    "UndrainNode",
+    "UpdateNode",
+    "Use",
+    "Wake",
+    "WriteCheckpoint",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +150,7 @@ class RegisterNode:
     attributes: Mapping[str, object] = field(default_factory=dict)
     devices: Sequence[Mapping[str, object]] = ()
     applications: tuple[str, ...] = ()
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +159,7 @@ class HeartbeatNode:
 
     instance: str
     deadline_seconds: int
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +168,8 @@ class DrainNode:
 
     instance: str
     reason: str | None = None
+    partition: str = ""
+    client: Client | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +177,9 @@ class UndrainNode:
     """Take new work again."""
 
     instance: str
+    partition: str = ""
+    client: Client | None = None
+    """A client is refused when the node does not drain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +192,7 @@ class LoseNode:
     instance: str
     reason: str
     only_if_silent: bool = False
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +200,7 @@ class RemoveNode:
     """Take a node's registration away, once nothing is held there any more."""
 
     instance: str
+    partition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +248,8 @@ class SetLimit:
     tags: Tags
     total: Amounts
     protected: Amounts = field(default_factory=lambda: NOTHING)
+    client: str | None = None
+    """The resource manager whose configuration says so: its next registration takes it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +290,31 @@ class RecordSweep:
 
 
 ApplicationOperation = Apply | Use | Renew | Release | Reclaim | Lose
-NodeOperation = RegisterNode | HeartbeatNode | DrainNode | UndrainNode | LoseNode | RemoveNode
+NodeOperation = (
+    RegisterNode
+    | HeartbeatNode
+    | DrainNode
+    | UndrainNode
+    | LoseNode
+    | RemoveNode
+    | CreateNode
+    | UpdateNode
+    | DecommissionNode
+)
 EngineOperation = RegisterEngine | HeartbeatEngine | RemoveEngine | LoseEngine
-DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | Wake
+DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | ClientOperation | Wake
 """What `decide` judges, one after another, within one batch."""
 
-WholeLedgerOperation = SetLimit | RemoveLimit | ChangeRules | ShiftDeadlines | WriteCheckpoint | RecordSweep
+WholeLedgerOperation = (
+    SetLimit
+    | RemoveLimit
+    | ChangeRules
+    | ShiftDeadlines
+    | WriteCheckpoint
+    | RecordSweep
+    | RegisterClient
+    | SettleClient
+)
 """What touches rows without number and so has a batch of its own."""
 
 Operation = DecidedOperation | WholeLedgerOperation

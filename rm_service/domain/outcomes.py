@@ -40,6 +40,8 @@ class Done:
     node: Node | None = None
     engine: Engine | None = None
     limit_id: int | None = None
+    registration: int | None = None
+    """Of a client: how often it has registered."""
     created: bool = False
     repeated: bool = False
 

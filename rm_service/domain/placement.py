@@ -2,108 +2,193 @@
 
 The index knows each node's tags and what it has left. It follows the ledger's events, so that within a turn
 it is exact; what it chooses is verified on the node's own row all the same.
+
+Each question that is asked again and again (which nodes, in which order) has an order of its own, kept from
+one ask to the next: what an ask costs hardly depends on how many nodes there are.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 
 from rm_service.domain.accounts import Account
-from rm_service.domain.amounts import Amounts
+from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.node_order import NodeOrder
+from rm_service.domain.node_partition import Candidate, NodePartition
 from rm_service.domain.operations import Placement
 from rm_service.domain.registrations import Node
-from rm_service.domain.selectors import Selector, parse_selector
-from rm_service.domain.tags import Tags
+from rm_service.domain.selectors import parse_selector
 from rm_service.domain.view import Room
 
-MAX_SELECTORS = 1024
+STRATEGIES = ("first_fit", "best_fit", "spread", "fair", "binpacking")
+"""Which of the nodes with room is taken; of equal nodes always the first by name.
 
+- `first_fit`: the first by name.
+- `best_fit`: the fullest: the smallest share left, before the request, in any of the requested dimensions.
+- `spread`: the emptiest, measured in the same way.
+- `fair`: the emptiest by the weighted mean of the used shares of the dimensions in the weights.
+- `binpacking`: the fullest, measured in the same way.
+"""
 
-@dataclass(slots=True)
-class Candidate:
-    """A node as the chooser sees it."""
+DEFAULT_WEIGHTS = (("memory", 1.0), ("vcore", 1.0))
 
-    label_id: int
-    instance: str
-    tags: Tags
-    """Tags and attributes together, attributes as text: what a selector is matched with."""
-    total: Amounts
-    left: dict[str, int] = field(default_factory=dict)
-    is_open: bool = True
+MAX_PLACES = 500_000
+"""So many places are kept in all orders together; the orders that were not asked for longest go first."""
 
-    def fits(self, request: Amounts) -> bool:
-        left = self.left
-        return all(left.get(dimension, 0) >= amount for dimension, amount in request.items() if amount > 0)
+ORDER_OVERHEAD = 50
+"""An order counts as so many places more than it has nodes."""
 
-    def share_left(self, request: Amounts) -> float:
-        """The smallest part of any requested dimension that would stay free: only to compare nodes."""
-        shares = [
-            (self.left.get(dimension, 0) - amount) / self.total[dimension]
-            for dimension, amount in request.items()
-            if amount > 0 and self.total.get(dimension)
-        ]
-        return min(shares, default=1.0)
-
-
-STRATEGIES = ("first_fit", "best_fit", "spread")
+ALWAYS_FOLLOWED = 64
+"""An order does not start anew for so few changes."""
 
 
 class NodeIndex:
-    """All schedulable nodes with what they have left, in ascending order of their names."""
+    """All schedulable nodes with what they have left."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, Candidate] = {}
-        self._matching: dict[str, list[Candidate]] = {}
+        self._partitions: dict[str, NodePartition] = {}
+        self._rankings: OrderedDict[tuple[object, ...], _Ranking] = OrderedDict()
+        self._places = 0
 
     def put(self, node: Node, account: Account) -> None:
         """Take in a node as it is now, or drop it when it takes nothing any more."""
         known = self._nodes.get(node.label_id)
         is_open = not node.removed and account.balance.closed is None and account.balance.total is not None
         tags = selectable(node)
-        if known is not None and known.tags == tags and known.is_open == is_open:
-            known.total, known.left = account.total or {}, account.left()
+        if known is not None and is_open and known.partition == node.partition and known.tags == tags:
+            self._partitions[known.partition].move(known, account.total or NOTHING, account.left())
             return
-        self._matching.clear()
-        self._nodes[node.label_id] = Candidate(
-            node.label_id, node.instance, tags, account.total or {}, account.left(), is_open
-        )
+        if known is not None:
+            self._partitions[known.partition].remove(self._nodes.pop(node.label_id))
+        if is_open:
+            found = Candidate(
+                node.label_id, node.partition, node.instance, tags, account.total or NOTHING, account.left()
+            )
+            self._nodes[node.label_id] = found
+            self._partitions.setdefault(node.partition, NodePartition()).add(found)
 
     def follow(self, accounts: Iterable[Account]) -> None:
         """Take over what is left on these labels, as far as they are nodes."""
         for account in accounts:
-            candidate = self._nodes.get(account.label.id)
-            if candidate is not None:
-                candidate.left = account.left()
+            known = self._nodes.get(account.label.id)
+            if known is not None:
+                self._partitions[known.partition].move(known, account.total or NOTHING, account.left())
 
     def fitting(self, placement: Placement, request: Amounts) -> Iterator[Candidate]:
-        """The nodes that have room, in the order of the strategy; equal nodes by ascending name."""
-        found = (node for node in self._match(placement.selector) if node.fits(request))
-        if placement.strategy == "best_fit":
-            return iter(sorted(found, key=lambda node: node.share_left(request)))
-        if placement.strategy == "spread":
-            return iter(sorted(found, key=lambda node: -node.share_left(request)))
-        return found
+        """The nodes of the partition that have room, in the order of the strategy (`STRATEGIES`).
+
+        Only positive amounts need room. Nothing may be put or followed while the iterator is in use.
+        """
+        partition = self._partitions.get(placement.partition)
+        dimensions = tuple(sorted([dimension for dimension, amount in request.items() if amount > 0]))
+        if partition is None or not all(map(partition.has, dimensions)):
+            return iter(())
+        wanted = tuple([request[dimension] for dimension in dimensions])
+        return map(self._nodes.__getitem__, self._order(partition, placement, dimensions).fitting(wanted))
 
     def rooms(self, placement: Placement, request: Amounts) -> tuple[int, tuple[Room, ...]]:
         """How many nodes match, and the most that any of them has left in each requested dimension."""
-        matching = self._match(placement.selector)
-        rooms = tuple(
-            Room(
-                dimension,
-                max((node.left.get(dimension, 0) for node in matching), default=0),
-                max((node.total.get(dimension, 0) for node in matching), default=0),
-            )
-            for dimension in request
+        partition = self._partitions.get(placement.partition)
+        if partition is None:
+            return 0, tuple(Room(dimension, 0, 0) for dimension in request)
+        dimensions = tuple(sorted(filter(partition.has, request)))
+        order = self._order(partition, placement, dimensions)
+        most = order.most() or (0,) * (2 * len(dimensions))
+        lefts = dict(zip(dimensions, most[: len(dimensions)], strict=True))
+        totals = dict(zip(dimensions, most[len(dimensions) :], strict=True))
+        return len(order), tuple(
+            Room(dimension, lefts.get(dimension, 0), totals.get(dimension, 0)) for dimension in request
         )
-        return len(matching), rooms
 
-    def _match(self, text: str) -> list[Candidate]:
-        if text not in self._matching:
-            if len(self._matching) >= MAX_SELECTORS:
-                self._matching.clear()
-            selector: Selector = parse_selector(text)
-            found = [node for node in self._nodes.values() if node.is_open and selector.matches(node.tags)]
-            self._matching[text] = sorted(found, key=lambda node: node.instance)
-        return self._matching[text]
+    def _order(
+        self, partition: NodePartition, placement: Placement, dimensions: tuple[str, ...]
+    ) -> NodeOrder:
+        """The order that this question has had before, brought up to date."""
+        key = (placement.partition, placement.selector, placement.strategy, placement.weights, dimensions)
+        ranking = self._rankings.get(key)
+        if ranking is None:
+            ranking = self._rankings[key] = _Ranking(partition, placement, dimensions)
+            self._places += ranking.size()
+        else:
+            self._rankings.move_to_end(key)
+            before = ranking.size()
+            ranking.catch_up()
+            self._places += ranking.size() - before
+        while self._places > MAX_PLACES and len(self._rankings) > 1:
+            self._places -= self._rankings.popitem(last=False)[1].size()
+        return ranking.order
+
+
+class _Ranking:
+    """The nodes that match a selector, in the order of a strategy, as of some moment of their partition."""
+
+    def __init__(self, partition: NodePartition, placement: Placement, dimensions: tuple[str, ...]) -> None:
+        self._partition = partition
+        self._selector = parse_selector(placement.selector)
+        self._dimensions = dimensions
+        self._rank = _rank_by(placement, dimensions)
+        self._clock: int
+        self._start()
+
+    def size(self) -> int:
+        """How much of what may be kept this takes."""
+        return len(self.order) + ORDER_OVERHEAD
+
+    def catch_up(self) -> None:
+        """Follow what changed since, or start anew where that is cheaper."""
+        changed = self._partition.changed_since(self._clock)
+        if changed is None or len(changed) > max(self._looked_at, ALWAYS_FOLLOWED):
+            self._start()
+            return
+        for label_id in changed:
+            self._follow(label_id)
+        self._clock = self._partition.clock
+
+    def _start(self) -> None:
+        self._looked_at, nodes = self._partition.perhaps_matching(self._selector)
+        matching = [node for node in nodes if self._selector.matches(node.tags)]
+        self.order = NodeOrder([(self._place(node), self._vector(node)) for node in matching])
+        self._clock = self._partition.clock
+
+    def _follow(self, label_id: int) -> None:
+        node = self._partition.nodes.get(label_id)
+        if node is None:
+            matches = False
+        elif node.since > self._clock:
+            matches = self._selector.matches(node.tags)
+        else:
+            matches = label_id in self.order
+        if node is not None and matches:
+            self.order.put(self._place(node), self._vector(node))
+        elif label_id in self.order:
+            self.order.remove(label_id)
+
+    def _place(self, node: Candidate) -> tuple[float, str, int]:
+        return self._rank(node), node.instance, node.label_id
+
+    def _vector(self, node: Candidate) -> tuple[int, ...]:
+        """What is left in each requested dimension, then the totals of these."""
+        left, total = node.left, node.total
+        return (
+            *[left.get(each, 0) for each in self._dimensions],
+            *[total.get(each, 0) for each in self._dimensions],
+        )
+
+
+def _rank_by(placement: Placement, dimensions: tuple[str, ...]) -> Callable[[Candidate], float]:
+    """What the nodes are sorted by, smallest first."""
+    weights = placement.weights or DEFAULT_WEIGHTS
+    match placement.strategy:
+        case "best_fit":
+            return lambda node: node.share_left(dimensions)
+        case "spread":
+            return lambda node: -node.share_left(dimensions)
+        case "fair":
+            return lambda node: node.load(weights)
+        case "binpacking":
+            return lambda node: -node.load(weights)
+        case _:
+            return lambda _: 0.0
 
 
 def selectable(node: Node) -> dict[str, str]:

@@ -1,6 +1,8 @@
 """Finding room: under every label of an application and, if it asks for a node, on one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
@@ -12,6 +14,22 @@ from rm_service.domain.view import Room, View
 
 MAX_NODES = 256
 """How many nodes with room are tried for one application whose other labels refuse them."""
+
+
+def write_placement(placement: Placement) -> dict[str, Any]:
+    """A placement as an application's row keeps it."""
+    document: dict[str, Any] = {"selector": placement.selector, "strategy": placement.strategy}
+    if placement.partition:
+        document["partition"] = placement.partition
+    if placement.weights:
+        document["weights"] = placement.weights
+    return document
+
+
+def read_placement(document: Mapping[str, Any]) -> Placement:
+    """The placement that `write_placement` turned into this document."""
+    weights = tuple([(name, weight) for name, weight in document.get("weights", ())])
+    return Placement(document["selector"], document["strategy"], document.get("partition", ""), weights)
 
 
 @dataclass(slots=True)

@@ -6,10 +6,13 @@ from rm_service.domain import operations as op
 from rm_service.domain.amounts import AmountOverflowError, without_zeros
 from rm_service.domain.application import SECOND, Application, State
 from rm_service.domain.events import Kind
-from rm_service.domain.judging import ARRIVAL
+from rm_service.domain.granting import grant_waiting, lock
+from rm_service.domain.judging import ARRIVAL, Judgement
 from rm_service.domain.lease import end, insufficient, lapsed
+from rm_service.domain.members import parent_of
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
-from rm_service.domain.placing import Finding, find_room
+from rm_service.domain.placing import Finding, find_room, read_placement, write_placement
+from rm_service.domain.reserving import reserve, with_reserved
 from rm_service.domain.view import View
 
 HEADS = 16
@@ -27,17 +30,20 @@ def apply(view: View, operation: op.Apply) -> Outcome:
         return found.refusal
     if not found.judgement.blocked:
         application = _asked(view, operation, found)
-        _grant(view, application)
+        lock(view, application)
         return Done(application=application, created=True)
     if operation.wait_seconds <= 0 or view.all_or_nothing:
         return insufficient(found.judgement.shortfalls)
-    return Done(application=_park(view, operation, found), created=True)
+    deadline = view.now + operation.wait_seconds * SECOND
+    waiting = replace(_asked(view, operation, found), state=State.WAITING, locked_at=None, deadline=deadline)
+    return Done(application=park(view, waiting, found.judgement), created=True)
 
 
 def wake(view: View, operation: op.Wake) -> Outcome:
     """Look at the first waiters of a label, best rank first, and grant what fits.
 
-    One that does not fit may be passed by those behind it, until it is older than the age bound.
+    One that does not fit may be passed by those behind it, until it is older than the age bound. Then the
+    queue is closed to them; or if a client's ask lacks nothing but a node, one node is kept for it.
     """
     account = view.accounts[operation.label_id]
     account.balance.wake = False
@@ -49,7 +55,7 @@ def wake(view: View, operation: op.Wake) -> Outcome:
         if application.state is State.WAITING and operation.label_id in application.waits_on:
             if lapsed(view, application):
                 end(view, application, State.EXPIRED, "no room within the wait")
-            elif not _try_again(view, application, operation.label_id) and _is_old(view, application):
+            elif not _try_again(view, application, operation.label_id) and _closes(view, application_id):
                 break
         still_here = view.applications[application_id]
         somebody_left |= (
@@ -60,8 +66,12 @@ def wake(view: View, operation: op.Wake) -> Outcome:
     return Done()
 
 
-def _is_old(view: View, application: Application) -> bool:
-    return view.now - application.created_at >= view.wait_age
+def _closes(view: View, application_id: str) -> bool:
+    """Whether this waiter, which does not fit, is too old to be passed."""
+    application = view.applications[application_id]
+    if view.now - application.created_at < view.periods.wait_age:
+        return False
+    return not reserve(view, application)
 
 
 def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
@@ -80,40 +90,17 @@ def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
         locked_at=view.now,
         since=view.now,
         deadline=view.now + operation.lock_seconds * SECOND,
-        placement=None
-        if placement is None
-        else {"selector": placement.selector, "strategy": placement.strategy},
+        placement=None if placement is None else write_placement(placement),
     )
 
 
-def _grant(view: View, application: Application) -> None:
-    """Charge a lock on all of its labels."""
-    view.post(
-        Kind.APPLICATION_LOCKED,
-        application.id,
-        label_ids=application.label_ids,
-        locked=application.requested,
-        holders=1,
-        tags=application.tags,
-    )
-    view.put_application(application)
-
-
-def _park(view: View, operation: op.Apply, found: Finding) -> Application:
-    """Stand in the queue of every label that said no."""
-    reason = insufficient(found.judgement.shortfalls).detail
-    view.post(Kind.APPLICATION_WAITING, operation.id, tags=operation.tags, detail={"reason": reason})
-    waiting = replace(
-        _asked(view, operation, found),
-        state=State.WAITING,
-        locked_at=None,
-        deadline=view.now + operation.wait_seconds * SECOND,
-        reason=reason,
-        waits_on=tuple(found.judgement.blocked),
-        wait_seq=view.seq,
-    )
+def park(view: View, application: Application, judgement: Judgement) -> Application:
+    """Stand in the queue of every label that said no. `application` is new, and as it is while it waits."""
+    reason = insufficient(judgement.shortfalls).detail
+    view.post(Kind.APPLICATION_WAITING, application.id, tags=application.tags, detail={"reason": reason})
+    waiting = replace(application, reason=reason, waits_on=tuple(judgement.blocked), wait_seq=view.seq)
     view.put_application(waiting)
-    if found.judgement.out_of_turn:
+    if judgement.out_of_turn:
         for account in view.accounts_of(waiting.waits_on):
             view.wake(account)
     return waiting
@@ -122,35 +109,32 @@ def _park(view: View, operation: op.Apply, found: Finding) -> Application:
 def _try_again(view: View, application: Application, label_id: int) -> bool:
     """Judge a waiter whose turn has come on `label_id`; grant it, or let it queue where it is short now."""
     rank = (application.priority, application.wait_seq or 0)
-    placement = None if application.placement is None else op.Placement(**application.placement)
+    placement = None if application.placement is None else read_placement(application.placement)
     found = find_room(view, application.tags, placement, application.requested, rank, turn_of=label_id)
     if found.refusal is not None:
         return False
+    bar_at_gate(view, application, found.judgement)
     if not found.judgement.blocked:
         try:
-            _grant(view, _granted(view, application, found))
+            grant_waiting(view, application, found)
         except AmountOverflowError:
             return False
         view.freed(application.waits_on)  # the next in line may move up
         return True
-    if set(found.judgement.blocked) != set(application.waits_on):
+    waits_on = with_reserved(application, found.judgement.blocked)
+    if set(waits_on) != set(application.waits_on):
         reason = insufficient(found.judgement.shortfalls).detail
-        view.put_application(replace(application, waits_on=tuple(found.judgement.blocked), reason=reason))
+        view.put_application(replace(application, waits_on=waits_on, reason=reason))
     return False
 
 
-def _granted(view: View, application: Application, found: Finding) -> Application:
-    return replace(
-        application,
-        state=State.LOCKED,
-        tags=found.tags,
-        label_ids=found.label_ids,
-        locked_at=view.now,
-        since=view.now,
-        deadline=view.now + application.lock_seconds * SECOND,
-        reason=None,
-        waits_on=(),
-    )
+def bar_at_gate(view: View, application: Application, judgement: Judgement) -> None:
+    """The members of an application that waits itself wait with it."""
+    parent = parent_of(view, application)
+    if parent is None or parent.state is not State.WAITING:
+        return
+    gate = view.accounts_of((view.lookup.gate_of(parent.id),))[0]
+    judgement.block(gate, [gate.shortfall("apps", 1, "application_waits")])
 
 
 def _repeated(existing: Application, operation: op.Apply) -> Outcome:

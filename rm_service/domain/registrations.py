@@ -26,6 +26,12 @@ class Node:
     deadline: Instant | None = None
     """When silence makes it lost; None until it has sent a heartbeat."""
     removed: bool = False
+    partition: str = ""
+    """The partition whose node it is; the empty one: a node of the ledger's own, registered by itself."""
+    client: str | None = None
+    """The resource manager that registered it, if one did."""
+    registration: int | None = None
+    """The client's registration under which it was last reported."""
 
 
 @dataclass(frozen=True, slots=True)

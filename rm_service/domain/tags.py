@@ -94,6 +94,11 @@ def label_key(tags: Tags) -> str:
     return "#" + hashlib.sha256(key.encode()).hexdigest()
 
 
+def node_tags(instance: str, partition: str = "") -> dict[str, str]:
+    """The tags of a node's label: a partition has node names of its own."""
+    return {"partition": partition, "node": instance} if partition else {"node": instance}
+
+
 def parse_canonical_key(text: str) -> dict[str, str]:
     """The tags that `canonical_key` turned into this text. Raises TagError for any other text."""
     tags: dict[str, str] = {}

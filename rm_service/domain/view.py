@@ -6,7 +6,7 @@ from typing import Protocol
 
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, negative
-from rm_service.domain.application import Application, Instant, State
+from rm_service.domain.application import LIVE, SECOND, Application, Instant, State
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.operations import Placement
 from rm_service.domain.registrations import Engine, Node
@@ -40,6 +40,30 @@ class Lookup(Protocol):
     def first_waiter(self, label_id: int) -> tuple[int, int] | None:
         """Priority and number of the first who waits there now; None when nobody does."""
 
+    def gate_of(self, application_id: str) -> int:
+        """The label whose queue the members of an application stand in while it waits itself."""
+
+    def members_of(self, application_id: str) -> Sequence[str]:
+        """The live applications that are members of this one; they and their labels are then in the view."""
+
+    def tenants_of(self, label_id: int) -> Sequence[str]:
+        """The applications that hold something on this node's label, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """How long the ledger is patient, in microseconds."""
+
+    wait_age: Instant = 600 * SECOND
+    """How long the first waiter may be passed by those behind it who fit."""
+    echo: Instant = 30 * SECOND
+    """How long a client may take to confirm that it has ended something."""
+    completing: Instant = 30 * SECOND
+    """How long an application without members stays open for new ones."""
+
+
+DEFAULT_PERIODS = Periods()
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -60,20 +84,27 @@ class View:
     """
 
     def __init__(
-        self, lookup: Lookup, *, now: Instant, seq: int, targets: int = 0, wait_age: Instant = 0
+        self,
+        lookup: Lookup,
+        *,
+        now: Instant,
+        seq: int,
+        targets: int = 0,
+        periods: Periods = DEFAULT_PERIODS,
     ) -> None:
         self.lookup = lookup
         self.now = now
         self.seq = seq
         self.targets = targets
         """The highest node number ever given."""
-        self.wait_age = wait_age
-        """How long the first waiter may be passed by those behind it who fit."""
+        self.periods = periods
         self.accounts: dict[int, Account] = {}
         self.applications: dict[str, Application] = {}
         self.nodes: dict[int, Node] = {}
-        self.node_labels: dict[str, int] = {}
-        """Node instance to the id of its label, for every node that is named and was ever known."""
+        self.node_labels: dict[tuple[str, str], int] = {}
+        """Partition and instance to the id of the node's label, for every node named that was ever known."""
+        self.by_name: dict[str, list[str]] = {}
+        """Name to the ids of the applications that a client calls so."""
         self.engines: dict[str, Engine] = {}
         self.heads: dict[int, list[str]] = {}
         """Label id to its first waiters, best rank first, for every wake."""
@@ -125,7 +156,7 @@ class View:
         for step in reversed(steps):
             step()
 
-    def post(
+    def post(  # noqa: PLR0913 - each is a part of the event
         self,
         kind: Kind,
         subject: str,
@@ -136,6 +167,8 @@ class View:
         holders: int = 0,
         tags: Tags | None = None,
         detail: Mapping[str, object] | None = None,
+        client: str | None = None,
+        answer: Mapping[str, object] | None = None,
     ) -> None:
         """Append an event and book what it stands for on each of its labels, all or nothing.
 
@@ -152,7 +185,20 @@ class View:
                 raise
         self.seq += 1
         self.events.append(
-            Event(self.seq, self.now, kind, subject, label_ids, locked, used, holders, tags, detail)
+            Event(
+                self.seq,
+                self.now,
+                kind,
+                subject,
+                label_ids,
+                locked,
+                used,
+                holders,
+                tags,
+                detail,
+                None if answer is None else client,
+                answer,
+            )
         )
         self.changed_accounts.update(label_ids)
         self.unsynced.update(label_ids)
@@ -168,13 +214,15 @@ class View:
 
     def freed(self, label_ids: tuple[int, ...]) -> None:
         """Mark the queues that may move because something was given back on these labels."""
-        capacity = False
+        partitions = set()
         for account in self.accounts_of(label_ids):
             self.wake(account)
-            capacity = capacity or account.is_capacity
-        if capacity:
+            if account.is_capacity:
+                partitions.add(account.label.partition)
+        if partitions:
             for pool in self.pools:
-                self.wake(pool)
+                if pool.label.partition in partitions:
+                    self.wake(pool)
 
     def wake(self, account: Account) -> None:
         """Leave a mark that this label's queue is to be looked at, if anybody stands in it."""
@@ -188,6 +236,8 @@ class View:
         self.applications[application.id] = application
         if before is None:
             self.created.add(application.id)
+            if application.name is not None:
+                self.by_name.setdefault(application.name, []).append(application.id)
         else:
             self.changed[application.id] = None
         if application.state is State.WAITING or (before is not None and before.state is State.WAITING):
@@ -204,7 +254,7 @@ class View:
             balance = account.balance
             if balance.first_priority is None or after.priority > balance.first_priority:
                 balance.first_priority, balance.first_seq = after.priority, after.wait_seq
-            if account.label.rule is None and account not in self.pools:
+            if account.label.is_pool and account not in self.pools:
                 self.pools.append(account)
 
     def first_rank(self, account: Account) -> tuple[int, int] | None:
@@ -221,7 +271,9 @@ class View:
 
     def _restore_application(self, application_id: str, before: Application | None) -> None:
         if before is None:
-            del self.applications[application_id]
+            name = self.applications.pop(application_id).name
+            if name is not None:
+                self.by_name[name].remove(application_id)
         else:
             self.applications[application_id] = before
             self.stale_ranks.update(before.waits_on)
@@ -230,11 +282,37 @@ class View:
                     account.balance.first_priority = before.priority
                     account.balance.first_seq = before.wait_seq
 
+    def named(self, name: str) -> list[Application]:
+        """The live applications that a client calls so, the oldest first."""
+        found = [self.applications[application_id] for application_id in self.by_name.get(name, ())]
+        return [application for application in found if application.state in LIVE]
+
     def put_node(self, node: Node) -> None:
+        before = self.nodes.get(node.label_id)
         self.nodes[node.label_id] = node
         self.changed_nodes.add(node.label_id)
         self.changed_accounts.add(node.label_id)
         self.unsynced.add(node.label_id)
+        if self._undo is not None:
+            self._undo.append(lambda: self._restore_node(node.label_id, before))
+
+    def _restore_node(self, label_id: int, before: Node | None) -> None:
+        self.unsynced.add(label_id)
+        if before is None:
+            del self.nodes[label_id]
+            self.changed_nodes.discard(label_id)
+        else:
+            self.nodes[label_id] = before
+
+    def set_room(
+        self, account: Account, total: Amounts | None, protected: Amounts | None, closed: str | None
+    ) -> None:
+        """Set what a node has, and why it takes nothing new if so; an event and `put_node` say the rest."""
+        balance = account.balance
+        before = (balance.total, balance.protected, balance.closed)
+        account.register(total, protected, closed)
+        if self._undo is not None:
+            self._undo.append(lambda: account.register(*before))
 
     def put_engine(self, engine: Engine) -> None:
         before = self.engines.get(engine.instance)

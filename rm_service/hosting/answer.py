@@ -1,7 +1,7 @@
 """A complete HTTP answer, and the problem documents (RFC 9457) that the server itself gives."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -15,9 +15,16 @@ class Answer:
     body: bytes
 
 
-def problem(status: HTTPStatus, code: str, detail: str, headers: Sequence[tuple[str, str]] = ()) -> Answer:
-    """The answer to a request that reached no handler; `code` is stable, `detail` is for people."""
-    body = json.dumps({"status": status, "title": status.phrase, "detail": detail, "code": code}).encode()
+def problem(
+    status: HTTPStatus,
+    code: str,
+    detail: str,
+    headers: Sequence[tuple[str, str]] = (),
+    errors: Mapping[str, Sequence[str]] | None = None,
+) -> Answer:
+    """A refusal. `code` is stable, `detail` is for people, `errors` says what is wrong field by field."""
+    document = {"status": status, "title": status.phrase, "detail": detail, "code": code}
+    body = json.dumps(document | ({"errors": errors} if errors else {})).encode()
     own = [("Content-Type", "application/problem+json"), ("Content-Length", str(len(body)))]
     return Answer(status, [*own, *headers], body)
 

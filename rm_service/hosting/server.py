@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from rm_service.hosting.bind import host_and_port
 from rm_service.hosting.connection import Limits
 from rm_service.hosting.dispatch import Dispatcher
 from rm_service.hosting.listener import Listener, listen
@@ -20,14 +21,6 @@ from rm_service.hosting.streams import StreamHub, StreamRoute
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-
-
-class BadBindError(ValueError):
-    """`bind` is not `host:port`."""
-
-    def __init__(self, bind: str) -> None:
-        super().__init__(f"{bind!r} is not host:port")
-        self.bind = bind
 
 
 class HttpServer:
@@ -56,7 +49,7 @@ class HttpServer:
         reuse_port: bool = False,
     ) -> None:
         self._wsgi_app = wsgi_app
-        self._bind = _host_and_port(bind)
+        self._bind = host_and_port(bind)
         self._reuse_port = reuse_port
         self._routes = streams
         self._limits = Limits(body=max_body, request_seconds=request_seconds)
@@ -119,10 +112,3 @@ class HttpServer:
     def _begin_stop(self, grace: float) -> None:
         self._listener.end(grace)
         self._hub.end()
-
-
-def _host_and_port(bind: str) -> tuple[str, int]:
-    host, colon, port = bind.rpartition(":")
-    if not colon or not port.isdecimal():
-        raise BadBindError(bind)
-    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, RowMapping, func, select
 
-from rm_service.domain.accounts import Account, Balance, Label
+from rm_service.domain.accounts import Account, Balance, Label, only_queues
 from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.fold import Fold, Standing
@@ -15,7 +15,7 @@ from rm_service.ledger.audit_findings import Check, Findings
 from rm_service.ledger.checkpoints import MARK
 from rm_service.ledger.queries.events import stream_events
 from rm_service.ledger.queries.rows import BALANCE, balance_of
-from rm_service.ledger.rulebook import POOL_KEY, RuleBook, read_rule_book
+from rm_service.ledger.rulebook import RuleBook, read_rule_book
 
 _CHUNK = {"yield_per": 2_000}
 
@@ -53,12 +53,12 @@ def read_books(connection: Connection) -> Books:
     table = tables.label.c
     labels = {}
     for row in connection.execute(select(table.id, table.key, table.tags).execution_options(**_CHUNK)):
-        rule = None if POOL_KEY in row.tags else book.rules.rule_for(frozenset(row.tags))
+        rule = None if only_queues(row.tags) else book.rules.rule_for(frozenset(row.tags))
         labels[row.id] = Label(row.id, row.key, row.tags, rule)
     rows = connection.execute(select(*BALANCE).execution_options(**_CHUNK)).mappings()
     balances = {row["label_id"]: balance_of(row) for row in rows}
     ids = {label.key: label.id for label in labels.values()}
-    checked = sum(POOL_KEY not in label.tags for label in labels.values())
+    checked = sum(not only_queues(label.tags) for label in labels.values())
     return Books(book, labels, ids, balances, checked)
 
 

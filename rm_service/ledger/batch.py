@@ -1,22 +1,29 @@
 """A batch: what rows its operations need, what is decided on them, one after another."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from rm_service.domain import operations as op
+from rm_service.domain.accounts import GATE_KEY, POOL_KEY
 from rm_service.domain.amounts import Amounts
-from rm_service.domain.application import Instant, State
+from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex
-from rm_service.domain.tags import Tags, label_key
-from rm_service.domain.view import Room, View
+from rm_service.domain.tags import Tags, label_key, node_tags
+from rm_service.domain.view import Periods, Room, View
+from rm_service.ledger.ids import is_id
 from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.nodes import NodeWatch
-from rm_service.ledger.rulebook import POOL_KEY, Labels, RuleBook
+from rm_service.ledger.rulebook import Labels, RuleBook
 from rm_service.ledger.turn import Head, Rows, Turn, Wanted
 
 NODE_KEYS = frozenset({"node"})
+PARTITION_NODE_KEYS = frozenset({"partition", "node"})
+PACKED = 8
+"""How many nodes are read ahead for any number of asks that are packed onto few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,7 @@ class Group:
 
 
 Result = list[Outcome]
+_Charged = op.Apply | op.AddApplication | op.Ask | op.BookAllocation
 
 
 @dataclass(slots=True)
@@ -39,18 +47,19 @@ class Batch:
     labels: Labels
     ids: LabelIds
     watch: NodeWatch
-    wait_age: Instant
+    periods: Periods
     wanted: Wanted = field(default_factory=Wanted)
-    node_labels: dict[str, int] = field(default_factory=dict)
+    node_labels: dict[tuple[str, str], int] = field(default_factory=dict)
     view: View = field(init=False)
+    _placed: Counter[tuple[op.Placement, tuple[tuple[str, int], ...]]] = field(default_factory=Counter)
     _watching: bool = False
 
     def plan(self, groups: Iterable[Group]) -> None:
         """Find out which rows are needed. Labels used for the first time are numbered."""
-        unresolved: list[op.Apply] = []
+        unresolved: list[_Charged] = []
         for group in groups:
             for operation in group.operations:
-                if isinstance(operation, op.Apply):
+                if isinstance(operation, _Charged):
                     label_ids = self.book.charged(operation.tags)
                     if label_ids is None:
                         unresolved.append(operation)
@@ -61,12 +70,11 @@ class Batch:
         self._resolve([operation.tags for operation in unresolved])
         for operation in unresolved:
             self._want_apply(operation, self._label_ids(operation.tags))
+        self._want_likely_nodes()
 
     def run(self, groups: Sequence[Group], head: Head, rows: Rows) -> tuple[View, list[Result]]:
         """Decide every operation in order. The view then holds all that is to be written."""
-        view = self.view = View(
-            self, now=head.now, seq=head.seq, targets=head.targets, wait_age=self.wait_age
-        )
+        view = self.view = View(self, now=head.now, seq=head.seq, targets=head.targets, periods=self.periods)
         view.node_labels, view.heads = self.node_labels, rows.heads
         self._take_in(rows)
         self._charge_anew()
@@ -88,12 +96,31 @@ class Batch:
 
     def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
         """As Lookup says."""
-        for candidate in self._index().fitting(placement, self._on_a_node(resource)):
+        for candidate in self._index().fitting(placement, self._on_a_node(placement, resource)):
             yield candidate.instance
 
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         """As Lookup says."""
-        return self._index().rooms(placement, self._on_a_node(resource))
+        return self._index().rooms(placement, self._on_a_node(placement, resource))
+
+    def gate_of(self, application_id: str) -> int:
+        """As Lookup says."""
+        tags = {GATE_KEY: application_id}
+        gate_id = self.ids.give({label_key(tags): tags})[label_key(tags)]
+        self._read_accounts([gate_id])
+        return gate_id
+
+    def members_of(self, application_id: str) -> Sequence[str]:
+        """As Lookup says."""
+        self._read_applications(self.turn.members_of(application_id))
+        applications = self.view.applications.values()
+        return [each.id for each in applications if each.parent == application_id and each.state in LIVE]
+
+    def tenants_of(self, label_id: int) -> Sequence[str]:
+        """As Lookup says."""
+        self._read_applications(self.turn.tenants_of(label_id))
+        applications = self.view.applications.values()
+        return [each.id for each in applications if label_id in each.label_ids and each.state in HOLDING]
 
     def first_waiter(self, label_id: int) -> tuple[int, int] | None:
         """As Lookup says: the best of the rows that still hold, and of those who came in this batch."""
@@ -117,8 +144,8 @@ class Batch:
         self.watch.sync(self.view)
         return self.watch.index
 
-    def _on_a_node(self, resource: Amounts) -> Amounts:
-        rule = self.book.rules.rule_for(NODE_KEYS)
+    def _on_a_node(self, placement: op.Placement, resource: Amounts) -> Amounts:
+        rule = self.book.rules.rule_for(PARTITION_NODE_KEYS if placement.partition else NODE_KEYS)
         return resource if rule is None else rule.charge(resource)
 
     def _resolve(self, several_tags: Iterable[Tags]) -> None:
@@ -150,42 +177,86 @@ class Batch:
             wanted.heads_of.add(operation.label_id)
         elif isinstance(operation, op.NodeOperation):
             self._want_node(operation)
+        elif isinstance(operation, op.ClientOperation):
+            self._want_named(operation)
         else:
             wanted.engines.add(operation.instance)
             if isinstance(operation, op.RegisterEngine):
                 wanted.application_ids.add(operation.application)
 
+    def _want_named(self, operation: op.ClientOperation) -> None:
+        wanted = self.wanted
+        if isinstance(operation, op.RemoveApplication):
+            wanted.names.add(operation.name)
+        elif isinstance(operation, op.ForgetApplication):
+            wanted.application_ids.add(operation.id)
+        elif isinstance(operation, op.ReleaseAllocation):
+            wanted.names.update(name for name in (operation.name, operation.parent) if name is not None)
+            if operation.id is not None and is_id(operation.id):
+                wanted.application_ids.add(operation.id)
+
     def _want_node(self, operation: op.NodeOperation) -> None:
-        tags = {"node": operation.instance}
+        tags = node_tags(operation.instance, operation.partition)
         key = label_key(tags)
-        registers = isinstance(operation, op.RegisterNode)
+        registers = isinstance(operation, op.RegisterNode | op.CreateNode)
         label_id = (self.ids.give({key: tags}) if registers else self.ids.find([key])).get(key)
         if label_id is None:
             return
-        self.node_labels[operation.instance] = label_id
+        self.node_labels[operation.partition, operation.instance] = label_id
         self.wanted.label_ids.add(label_id)
         self.wanted.node_label_ids.add(label_id)
         if isinstance(operation, op.RegisterNode):
             self.wanted.application_ids.update(operation.applications)
 
-    def _want_apply(self, operation: op.Apply, label_ids: tuple[int, ...]) -> None:
-        if not operation.id_is_new:
-            self.wanted.application_ids.add(operation.id)
-        self.wanted.label_ids.update(label_ids)
-        if operation.placement is not None:
-            self.wanted.label_ids.add(self._pool_id(operation.placement))
+    def _want_apply(self, operation: _Charged, label_ids: tuple[int, ...]) -> None:
+        wanted = self.wanted
+        wanted.label_ids.update(label_ids)
+        if isinstance(operation, op.Apply):
+            if not operation.id_is_new:
+                wanted.application_ids.add(operation.id)
+        else:
+            wanted.names.add(operation.name)
+            if not isinstance(operation, op.AddApplication) and operation.parent is not None:
+                wanted.names.add(operation.parent)
+            if isinstance(operation, op.BookAllocation):
+                wanted.application_ids.add(operation.id)
+        placement = operation.placement if isinstance(operation, op.Apply | op.Ask) else None
+        if placement is not None:
+            wanted.label_ids.add(self._pool_id(placement))
+            count = len(operation.ids) if isinstance(operation, op.Ask) else 1
+            self._placed[placement, tuple(operation.resource.items())] += count
+
+    def _want_likely_nodes(self) -> None:
+        """Read ahead the nodes that placements will most likely choose; it costs time if they do not."""
+        for (placement, resource), count in self._placed.items():
+            several = count if placement.strategy in {"spread", "fair"} else min(count, PACKED)
+            asked = self._on_a_node(placement, dict(resource))
+            likely = islice(self.watch.index.fitting(placement, asked), several)
+            self.wanted.label_ids.update(candidate.label_id for candidate in likely)
 
     def _take_in(self, rows: Rows) -> None:
         view, book, accounts = self.view, self.book, self.view.accounts
-        view.applications.update({application.id: application for application in rows.applications})
+        new = [each for each in rows.applications if each.id not in view.applications]
+        view.applications.update({application.id: application for application in new})
+        for application in sorted(new, key=lambda each: (each.created_at, each.id)):
+            if application.name is not None:
+                view.by_name.setdefault(application.name, []).append(application.id)
         view.nodes.update({node.label_id: node for node in rows.nodes})
-        view.engines.update({engine.instance: engine for engine in rows.engines})
+        for engine in rows.engines:
+            view.engines.setdefault(engine.instance, engine)
         not_met = book.not_met([balance.label_id for balance in rows.balances])
         for label_id, (key, tags) in self.labels.of_ids(self.turn.connection, not_met).items():
             book.learn(label_id, key, tags)
         for balance in rows.balances:
-            accounts[balance.label_id] = book.account(balance)
+            if balance.label_id not in accounts:  # what is here already may have changed in this batch
+                accounts[balance.label_id] = book.account(balance)
         self._take_in_new()
+        self._read_applications([each.parent for each in new if each.parent is not None])
+
+    def _read_applications(self, application_ids: Iterable[str]) -> None:
+        missing = set(application_ids) - self.view.applications.keys()
+        if missing:
+            self._take_in(self.turn.read(Wanted(application_ids=missing)))
 
     def _take_in_new(self) -> None:
         accounts = self.view.accounts
@@ -218,4 +289,5 @@ def _decide_group(view: View, group: Group) -> Result:
 
 def pool_tags(placement: op.Placement) -> dict[str, str]:
     """The tags of the queue in which those wait who ask for a node by this selector."""
-    return {POOL_KEY: placement.selector or "*"}
+    pool = {POOL_KEY: placement.selector or "*"}
+    return {**pool, "partition": placement.partition} if placement.partition else pool

@@ -12,7 +12,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_d
 
 from rm_service.domain.events import Event
 from rm_service.ledger import tables
-from rm_service.ledger.turn import POSTGRES
+from rm_service.ledger.statements import POSTGRES
 
 ASK_SECONDS = 5.0
 """How long to go on asking while the database is away."""

@@ -11,6 +11,7 @@ import orjson
 from sqlalchemy import Connection, text
 
 from rm_service.domain.application import Instant
+from rm_service.domain.clients import Client
 
 BOUND = 500
 """The most that is named of each kind; the rest is named by the next look."""
@@ -19,12 +20,14 @@ _STRANDED = (
     "SELECT a.id, n.instance, n.reason FROM balance AS b {joins}"
     " WHERE b.closed = 'lost' AND b.applications > 0 AND a.state IN ('locked', 'used')"
 )
+_UNREPORTED = "SELECT rm_id, registration FROM si_client WHERE resync_until <= {now} ORDER BY resync_until"
 _PARTS = {
     "applications": ("d.id", "SELECT id FROM application WHERE deadline <= {now} ORDER BY deadline"),
     "nodes": ("d.instance", "SELECT instance FROM node WHERE deadline <= {now} ORDER BY deadline"),
     "engines": ("d.instance", "SELECT instance FROM engine WHERE deadline <= {now} ORDER BY deadline"),
     "woken": ("d.label_id", "SELECT label_id FROM balance WHERE wake"),
     "stranded": ("{array}(d.id, d.instance, d.reason)", _STRANDED),
+    "unreported": ("{array}(d.rm_id, d.registration)", _UNREPORTED),
 }
 
 _WORDS = {
@@ -33,6 +36,7 @@ _WORDS = {
         "joins": (
             "JOIN node AS n ON n.label_id = b.label_id JOIN application AS a"
             " ON a.finished_at IS NULL AND a.tags @> jsonb_build_object('node', n.instance)"
+            " AND coalesce(a.tags ->> 'partition', '') = n.partition"
         ),
         "array": "json_build_array",
         "gather": "json_agg",
@@ -44,6 +48,7 @@ _WORDS = {
             "CROSS JOIN node AS n ON n.label_id = b.label_id"
             " CROSS JOIN application_tag AS t ON t.key = 'node' AND t.value = n.instance"
             " CROSS JOIN application AS a ON a.id = t.application_id"
+            " AND coalesce(a.tags ->> 'partition', '') = n.partition"
         ),
         "array": "json_array",
         "gather": "json_group_array",
@@ -75,6 +80,8 @@ class Due:
     """Instances that have been silent for too long; `engines` likewise."""
     engines: tuple[str, ...]
     stranded: tuple[Stranded, ...]
+    unreported: tuple[Client, ...]
+    """Clients whose time is over to report again what they had before they registered anew."""
     woken: tuple[int, ...]
     """Ids of labels whose queue is marked to be looked at."""
 
@@ -107,6 +114,7 @@ def read_due(connection: Connection) -> Due:
         nodes=tuple(_items(row["nodes"])),
         engines=tuple(_items(row["engines"])),
         stranded=tuple([Stranded(*item) for item in _items(row["stranded"])]),
+        unreported=tuple([Client(*item) for item in _items(row["unreported"])]),
         woken=tuple(_items(row["woken"])),
     )
 

@@ -1,7 +1,15 @@
 """Ids of applications."""
 
+import re
 import secrets
 import time
+
+_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def is_id(text: str) -> bool:
+    """Whether this is a UUID in its canonical form, as every id of an application is."""
+    return _ID.fullmatch(text) is not None
 
 
 def new_id() -> str:

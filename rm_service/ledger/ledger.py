@@ -9,10 +9,13 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import DBAPIError
 
 from rm_service.domain import operations as op
+from rm_service.domain.application import SECOND
 from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.tags import Tags
+from rm_service.domain.view import Periods
 from rm_service.ledger import tables
 from rm_service.ledger.batch import Group
+from rm_service.ledger.commits import Commit
 from rm_service.ledger.database import reader_engine, writer_engine
 from rm_service.ledger.errors import LedgerUnavailableError
 from rm_service.ledger.rulebook import Labels, RuleBook, read_rule_book
@@ -29,6 +32,10 @@ class LedgerSettings:
     url: str
     wait_age_seconds: int = 600
     """How long the first waiter may be passed by smaller ones behind it."""
+    echo_seconds: int = 30
+    """How long a client may take to confirm that it has ended an allocation."""
+    completing_seconds: int = 30
+    """How long an application without members stays open for new ones."""
     outage_seconds: float | None = None
     """Without a sweep for so long nobody could renew: deadlines are moved before anything is decided."""
     rules: Mapping[str, object] | None = None
@@ -53,7 +60,11 @@ class Ledger:
         self._writer = Writer(
             writers,
             self.labels,
-            wait_age_seconds=self.settings.wait_age_seconds,
+            periods=Periods(
+                wait_age=self.settings.wait_age_seconds * SECOND,
+                echo=self.settings.echo_seconds * SECOND,
+                completing=self.settings.completing_seconds * SECOND,
+            ),
             outage_seconds=self.settings.outage_seconds,
         )
 
@@ -73,7 +84,7 @@ class Ledger:
         self._writer.close()
         self.readers.dispose()
 
-    def on_commit(self, callback: Callable[[], object]) -> None:
+    def on_commit(self, callback: Callable[[Commit], object]) -> None:
         """Have `callback` called on the writer's thread after each commit here; it must be quick."""
         self._writer.on_commit.append(callback)
 
@@ -97,9 +108,13 @@ class Ledger:
 
     def submit_whole(self, operation: op.WholeLedgerOperation) -> Outcome:
         """Carry out an operation that touches the whole ledger, in a turn of its own."""
-        outcome = self._writer.enqueue(Waiting(Group(()), whole=operation)).result()[0]
+        outcome = self.enqueue_whole(operation).result()[0]
         self._book_checked = 0.0  # who set a limit sees it in the next answer
         return outcome
+
+    def enqueue_whole(self, operation: op.WholeLedgerOperation) -> Future[list[Outcome]]:
+        """As `submit_whole`, without waiting; the one outcome is in a list."""
+        return self._writer.enqueue(Waiting(Group(()), whole=operation))
 
     def waiting(self) -> int:
         """How many requests stand before the writer."""

@@ -1,10 +1,13 @@
 """One connection that reads the outbox page by page and hears, on PostgreSQL, when others have committed."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from psycopg import Notify
 from sqlalchemy import Connection, select
 
 from rm_service.domain.application import Instant
+from rm_service.domain.events import Event
 from rm_service.ledger import tables
 from rm_service.ledger.queries.events import LabelledEvent, last_seq
 from rm_service.ledger.queries.rows import EVENT, event_of
@@ -25,7 +28,7 @@ class Outbox:
         self._connection = connection
         self._driver = driver
         self._labels = labels
-        self._heard = False
+        self._senders: set[int] = set()
         self.listens = connection.dialect.name == "postgresql"
         if self.listens:
             driver.autocommit = True
@@ -39,15 +42,19 @@ class Outbox:
         number: int = self._driver.fileno()
         return number
 
-    def heard(self) -> bool:
-        """Whether there was word of a commit since the last time. Raises psycopg.OperationalError."""
+    def heard(self, own: int | None) -> bool:
+        """Whether there was word of a commit since the last time, but for those of the session `own`.
+
+        Raises psycopg.OperationalError.
+        """
         if not self.listens:
             return False
         self._driver.pgconn.consume_input()
-        while self._driver.pgconn.notifies() is not None:
-            self._heard = True
-        heard, self._heard = self._heard, False
-        return heard
+        while (word := self._driver.pgconn.notifies()) is not None:
+            self._senders.add(word.be_pid)
+        others = self._senders - {own}
+        self._senders.clear()
+        return bool(others)
 
     def head(self) -> int:
         """Number of the last event."""
@@ -63,9 +70,18 @@ class Outbox:
         query = select(*EVENT).where(event.seq > after, event.seq <= head, event.time >= since)
         with self._connection.begin():
             rows = self._connection.execute(query.order_by(event.seq).limit(PAGE)).mappings()
-            events = [event_of(row) for row in rows]
-            ids = {label_id for each in events for label_id in each.label_ids}
-            known = self._labels.of_ids(self._connection, ids)
+            return self._labelled([event_of(row) for row in rows])
+
+    def labelled(self, events: Sequence[Event]) -> list[LabelledEvent]:
+        """These events with their labels; the database is asked for those that were never met here."""
+        if all(self._labels.tags_of(label_id) is not None for each in events for label_id in each.label_ids):
+            return self._labelled(events)
+        with self._connection.begin():
+            return self._labelled(events)
+
+    def _labelled(self, events: Sequence[Event]) -> list[LabelledEvent]:
+        ids = {label_id for each in events for label_id in each.label_ids}
+        known = self._labels.of_ids(self._connection, ids)
         return [
             LabelledEvent(
                 each, tuple([known[label_id][1] for label_id in each.label_ids if label_id in known])
@@ -76,5 +92,5 @@ class Outbox:
     def close(self) -> None:
         self._connection.close()
 
-    def _hear(self, _: object) -> None:
-        self._heard = True
+    def _hear(self, word: Notify) -> None:
+        self._senders.add(word.pid)

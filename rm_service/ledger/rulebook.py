@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
-from rm_service.domain.accounts import Account, Balance, Label
+from rm_service.domain.accounts import Account, Balance, Label, only_queues
 from rm_service.domain.conversions import Conversions
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
@@ -20,8 +20,6 @@ from rm_service.ledger import tables
 T = TypeVar("T")
 
 MAX_REMEMBERED = 200_000
-POOL_KEY = "@placement"
-"""A label with this one tag is no account but a queue: those who wait for a node that its value selects."""
 
 
 @dataclass(slots=True)
@@ -56,7 +54,7 @@ class RuleBook:
         return Account(label, limit, balance)
 
     def _standing(self, label_id: int, key: str, tags: Tags) -> tuple[Label, Limit | None]:
-        rule = None if POOL_KEY in tags else self.rules.rule_for(frozenset(tags))
+        rule = None if only_queues(tags) else self.rules.rule_for(frozenset(tags))
         return Label(label_id, key, tags, rule), self.limits.resolve(tags)
 
     def charged(self, tags: Tags) -> tuple[int, ...] | None:

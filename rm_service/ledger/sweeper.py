@@ -22,6 +22,7 @@ from rm_service.domain.outcomes import Done
 from rm_service.ledger.due import Due, read_due
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.resync import give_up_unreported
 from rm_service.ledger.schema import ensure_partitions
 
 MISSED_SWEEPS = 2
@@ -53,6 +54,8 @@ class SweepReport:
     engines: int = 0
     stranded: int = 0
     """Applications given back because their node is lost."""
+    unreported: int = 0
+    """Applications and nodes given up because their client, registered anew, did not report them again."""
     woken: int = 0
     """Labels whose queue was looked at because whoever marked it did not."""
     shifted: Instant = 0
@@ -196,6 +199,8 @@ class Sweeper:
             for left in due.stranded
         ]
         report.stranded += self._submit(stranded)
+        for client in due.unreported:
+            report.unreported += give_up_unreported(self._ledger, client)
 
     def _submit(self, operations: Sequence[op.DecidedOperation]) -> int:
         """Carry them out; how many changed something."""
@@ -216,10 +221,13 @@ class Sweeper:
 
 
 def _anything(due: Due) -> bool:
-    return bool(due.applications or due.nodes or due.engines or due.stranded)
+    return any(_parts(due))
 
 
 def _same(before: Due, after: Due) -> bool:
     """Whether a round changed nothing, and so the next one would not either."""
-    parts = [(due.applications, due.nodes, due.engines, due.stranded) for due in (before, after)]
-    return _anything(after) and parts[0] == parts[1]
+    return _anything(after) and _parts(before) == _parts(after)
+
+
+def _parts(due: Due) -> tuple[tuple[object, ...], ...]:
+    return (due.applications, due.nodes, due.engines, due.stranded, due.unreported)

@@ -109,6 +109,7 @@ balance = Table(
 )
 
 LIVE = "finished_at IS NULL"
+OWNED = "client IS NOT NULL"
 
 application = Table(
     "application",
@@ -134,6 +135,10 @@ application = Table(
     Column("waits_on", Json, nullable=False),
     Column("wait_seq", BigInteger),
     Column("placement", Json),
+    Column("client", Text, comment="the resource manager that is told what becomes of it"),
+    Column("name", Text, comment="what the client calls it; several may share a name"),
+    Column("parent", Id, comment="the application that it is a member of"),
+    Column("standing", Json, comment="where a client's application stands"),
     CheckConstraint(
         "state IN ('waiting', 'locked', 'used', 'released', 'expired', 'reclaimed', 'preempted', 'lost')",
         "state",
@@ -164,6 +169,15 @@ application = Table(
         postgresql_where=text("finished_at IS NOT NULL"),
         sqlite_where=text("finished_at IS NOT NULL"),
     ),
+    *[
+        Index(
+            f"ix_application_{column}",
+            column,
+            postgresql_where=text(f"{column} IS NOT NULL AND {LIVE}"),
+            sqlite_where=text(f"{column} IS NOT NULL AND {LIVE}"),
+        )
+        for column in ("client", "name", "parent")
+    ],
 )
 
 application_tag = Table(
@@ -212,6 +226,10 @@ node = Table(
     Column("last_heartbeat", BigInteger),
     Column("deadline", BigInteger),
     Column("removed", Boolean, nullable=False),
+    Column("partition", Text, nullable=False, server_default="", comment="empty: the ledger's own node"),
+    Column("client", Text, comment="the resource manager whose node it is"),
+    Column("registration", BigInteger, comment="the client's registration under which it was reported"),
+    Index("ix_node_client", "client", postgresql_where=text(OWNED), sqlite_where=text(OWNED)),
     Index(
         "ix_node_deadline",
         "deadline",
@@ -246,6 +264,7 @@ limit_rule = Table(
     Column("tags", Json, nullable=False),
     Column("total", Json, nullable=False),
     Column("protected", Json, nullable=False),
+    Column("client", Text, comment="the resource manager whose configuration says so"),
 )
 
 event = Table(
@@ -261,6 +280,9 @@ event = Table(
     Column("holders", BigInteger, nullable=False),
     Column("tags", Json),
     Column("detail", Json),
+    Column("client", Text, comment="the resource manager that is told"),
+    Column("answer", Json, comment="what it is told"),
+    Index("ix_event_client", "client", "seq", postgresql_where=text(OWNED), sqlite_where=text(OWNED)),
     postgresql_partition_by="RANGE (time)",
 )
 
@@ -284,6 +306,38 @@ sweep = Table(
     Column("one", Integer, primary_key=True),
     Column("succeeded_at", BigInteger, nullable=False, comment="when a sweep last gave a sign of life"),
     Column("checkpoint_at", BigInteger, nullable=False),
+)
+
+si_client = Table(
+    "si_client",
+    metadata,
+    Column("rm_id", Text, primary_key=True),
+    Column("dialect", Text, comment="which generation of the Scheduler Interface it speaks"),
+    Column("registration", BigInteger, nullable=False, comment="how often it has registered"),
+    Column("registered_seq", BigInteger, nullable=False, comment="the event of its last registration"),
+    Column("registered_at", BigInteger, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("policy_group", Text, nullable=False),
+    Column("build_info", Json, nullable=False),
+    Column("config", Text, nullable=False),
+    Column("extra_config", Json, nullable=False),
+    Column("resync_until", BigInteger, comment="when what it has not reported again is given up"),
+    Index(
+        "ix_si_client_resync_until",
+        "resync_until",
+        postgresql_where=text("resync_until IS NOT NULL"),
+        sqlite_where=text("resync_until IS NOT NULL"),
+    ),
+    comment="a resource manager that has registered through the Scheduler Interface",
+)
+
+si_delivery = Table(
+    "si_delivery",
+    metadata,
+    Column("rm_id", Text, primary_key=True),
+    Column("stream", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+    comment="the last answer that was handed to the transport, for each stream of a resource manager",
 )
 
 access_token = Table(

@@ -6,38 +6,17 @@ that the turn reads is therefore settled and stays so until it commits; no other
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import orjson
 from sqlalchemy import Connection
 
 from rm_service.domain.accounts import Balance
-from rm_service.domain.application import Application, Instant, State
-from rm_service.domain.events import Event
+from rm_service.domain.application import Application, Instant, Standing, State
 from rm_service.domain.registrations import Engine, Node
-from rm_service.ledger import tables
-from rm_service.ledger.documents import Bulk, Documents, to_json
-
-HEADS_READ = 17
-"""One more than a wake looks at, to know whether there are others."""
-
-_BALANCE_READ = tuple(column.name for column in fields(Balance))
-_BALANCE_WRITTEN = ("locked", "used", "applications", "wake")
-_ROOM_WRITTEN = ("total", "protected", "closed")
-_APPLICATION = tuple(column.name for column in fields(Application))
-_APPLICATION_FIXED = {"id", "request", "requested", "priority", "lock_seconds", "created_at", "placement"}
-_APPLICATION_WRITTEN = tuple(name for name in _APPLICATION if name not in _APPLICATION_FIXED)
-_NODE = tuple(column.name for column in fields(Node))
-_ENGINE = tuple(column.name for column in fields(Engine) if column.name != "removed")
-_EVENT = tuple(column.name for column in fields(Event))
-_INTERVAL = tuple(column.name for column in tables.application_interval.columns)
-_WAITER = ("label_id", "application_id", "priority", "seq")
-_LABEL = tuple(column.name for column in tables.label.columns)
-_LABEL_TAG = tuple(column.name for column in tables.label_tag.columns)
-_BALANCE_NEW = ("label_id", "locked", "used", "applications", "wake", "is_pool")
-_TAG = ("key", "value", "application_id")
-
+from rm_service.ledger.documents import Bulk, to_json
+from rm_service.ledger.statements import POSTGRES, SQLITE
 
 Question = tuple[str, tuple[str, ...]]
 """A statement that answers one document, and its parameters."""
@@ -76,6 +55,8 @@ class Wanted:
     node_label_ids: set[int] = field(default_factory=set)
     engines: set[str] = field(default_factory=set)
     heads_of: set[int] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    """Live applications are also found by what their clients call them."""
 
 
 @dataclass(slots=True)
@@ -88,77 +69,6 @@ class Rows:
     engines: list[Engine]
     heads: dict[int, list[str]]
     pool_ids: list[int]
-
-
-class Statements:
-    """The texts of a turn's statements in one dialect."""
-
-    def __init__(self, *, sqlite: bool) -> None:
-        documents = Documents(sqlite=sqlite)
-        mark = documents.mark
-        members = documents.members()
-        self.take = (
-            "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch, max(time, ?)"
-            if sqlite
-            else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch,"
-            " greatest(time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
-        ) + ", (SELECT succeeded_at FROM sweep)"
-        self.give_back = f"UPDATE ledger_head SET seq = {mark}, time = {mark}, targets = {mark} WHERE one = 1"
-        ids = members if sqlite else f"{members}::uuid"
-        numbers = members if sqlite else f"{members}::bigint"
-        charged = (
-            "SELECT l.value FROM application AS a, json_each(a.label_ids) AS l WHERE a.id IN ({0})"
-            " UNION SELECT w.value FROM application AS a, json_each(a.waits_on) AS w WHERE a.id IN ({0})"
-            if sqlite
-            else "SELECT json_array_elements_text(a.label_ids)::bigint FROM application AS a"
-            " WHERE a.id IN ({0}) UNION SELECT json_array_elements_text(a.waits_on)::bigint"
-            " FROM application AS a WHERE a.id IN ({0})"
-        ).format(ids)
-        self.balances = documents.select(tables.balance, _BALANCE_READ, f"label_id IN ({numbers})")
-        self.balances_of = documents.select(
-            tables.balance, _BALANCE_READ, f"label_id IN ({numbers} UNION {charged})"
-        )
-        pools = "json_group_array(label_id)" if sqlite else "json_agg(label_id)::text"
-        self.pools = f"SELECT {pools} FROM balance WHERE is_pool AND first_priority IS NOT NULL"
-        self.applications = documents.select(tables.application, _APPLICATION, f"id IN ({ids})")
-        self.nodes = documents.select(tables.node, _NODE, f"label_id IN ({numbers})")
-        self.engines = documents.select(tables.engine, _ENGINE, f"instance IN ({members})")
-        self.engines_of = documents.select(tables.engine, _ENGINE, f"application_id IN ({ids})")
-        self.heads = (
-            "SELECT application_id FROM waiter WHERE label_id ="
-            f" {mark} ORDER BY priority DESC, seq LIMIT {HEADS_READ}"
-        )
-        self.waiters = (
-            "SELECT application_id, priority, seq FROM waiter WHERE label_id ="
-            f" {mark} ORDER BY priority DESC, seq LIMIT {mark}"
-        )
-        self.insert_applications = documents.insert(tables.application, _APPLICATION)
-        self.update_applications = documents.update(tables.application, "id", _APPLICATION_WRITTEN)
-        self.insert_intervals = documents.insert(tables.application_interval, _INTERVAL)
-        self.update_balances = documents.update(tables.balance, "label_id", _BALANCE_WRITTEN)
-        self.update_rooms = documents.update(tables.balance, "label_id", _ROOM_WRITTEN)
-        self.upsert_nodes = documents.upsert(tables.node, _NODE)
-        self.upsert_engines = documents.upsert(tables.engine, _ENGINE)
-        self.delete_engines = f"DELETE FROM engine WHERE instance IN ({members})"
-        self.insert_events = documents.insert(tables.event, _EVENT)
-        self.delete_waiters = f"DELETE FROM waiter WHERE application_id IN ({ids})"
-        self.insert_waiters = documents.insert(tables.waiter, _WAITER)
-        self.rank_waiters = (
-            "UPDATE balance SET (first_priority, first_seq) = (SELECT priority, seq FROM waiter"
-            " WHERE waiter.label_id = balance.label_id ORDER BY priority DESC, seq LIMIT 1)"
-            f" WHERE label_id IN ({numbers})"
-        )
-        self.insert_labels = documents.insert(tables.label, _LABEL)
-        self.insert_label_tags = documents.insert(tables.label_tag, _LABEL_TAG)
-        self.insert_balances = documents.insert(tables.balance, _BALANCE_NEW)
-        self.number_labels = f"UPDATE ledger_head SET labels = {mark} WHERE one = 1"
-        self.insert_tags = documents.insert(tables.application_tag, _TAG, "ON CONFLICT DO NOTHING")
-        self.delete_tags = "DELETE FROM application_tag WHERE key = ? AND value = ? AND application_id = ?"
-        self.notify = "SELECT pg_notify('rm_ledger', '')"
-
-
-POSTGRES = Statements(sqlite=False)
-SQLITE = Statements(sqlite=True)
 
 
 class Turn:
@@ -233,6 +143,8 @@ class Turn:
         engines = [Engine(*row) for row in named]
         ids = wanted.application_ids.union(*heads.values(), (engine.application_id for engine in engines))
         labels, keys = to_json(sorted(wanted.label_ids)), to_json(sorted(ids))
+        if wanted.names:
+            return self._read_named(wanted, labels, keys, engines, heads)
         balances, pools, applications, engines_of, nodes = self._ask(
             [
                 (texts.balances_of, (labels, keys, keys)) if ids else (texts.balances, (labels,)),
@@ -251,11 +163,44 @@ class Turn:
             pool_ids=pools,
         )
 
-    def _ask(self, questions: Sequence[Question]) -> list[list[Any]]:
+    def _read_named(
+        self, wanted: Wanted, labels: str, keys: str, engines: list[Engine], heads: dict[int, list[str]]
+    ) -> Rows:
+        """As above, with the live applications of these names and the parents of all."""
+        texts = self.texts
+        names = to_json(sorted(wanted.names))
+        balances, pools, applications, engines_of, nodes = self._ask(
+            [
+                (texts.balances_of_chosen, (labels,)),
+                (texts.pools, ()),
+                (texts.chosen_applications, ()),
+                (texts.engines_of_chosen, ()),
+                _about(texts.nodes, wanted.node_label_ids),
+            ],
+            (texts.chosen, (keys, names)),
+        )
+        return Rows(
+            applications=[_application(row) for row in applications],
+            balances=[_balance(row) for row in balances],
+            nodes=[_node(row) for row in nodes],
+            engines=engines + [Engine(*row) for row in engines_of],
+            heads=heads,
+            pool_ids=pools,
+        )
+
+    def members_of(self, application_id: str) -> list[str]:
+        """The live applications that are members of this one."""
+        return [str(row[0]) for row in self.execute(self.texts.members, application_id).fetchall()]
+
+    def tenants_of(self, label_id: int) -> list[str]:
+        """The live applications that name the node of this label; of its namesakes elsewhere, too."""
+        return [str(row[0]) for row in self.execute(self.texts.tenants, label_id).fetchall()]
+
+    def _ask(self, questions: Sequence[Question], first: Question = ("", ())) -> list[list[Any]]:
         """Put several questions as one statement: what it costs is mostly its being sent."""
         texts = ", ".join(f"({text})" for text, _ in questions)
-        parameters = [parameter for _, several in questions for parameter in several]
-        documents = self.execute(f"SELECT {texts}", *parameters).fetchone()
+        parameters = [parameter for _, several in (first, *questions) for parameter in several]
+        documents = self.execute(f"{first[0]}SELECT {texts}", *parameters).fetchone()
         return [[] if document is None else orjson.loads(document) for document in documents]
 
     def write_together(self, writes: Sequence[tuple[Bulk, Sequence[object]]], head: Sequence[int]) -> None:
@@ -305,6 +250,8 @@ def _application(row: list[Any]) -> Application:
     application.label_ids = tuple(application.label_ids)
     application.waits_on = tuple(application.waits_on)
     application.over_limit = bool(application.over_limit)
+    standing: Any = application.standing
+    application.standing = None if standing is None else Standing(**standing)
     return application
 
 

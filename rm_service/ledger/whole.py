@@ -1,7 +1,8 @@
 """Operations on the whole ledger: limits, rules, deadlines, checkpoints. Each has a turn of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Table, delete, insert, select, update
 
@@ -17,6 +18,7 @@ from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.checkpoints import write_checkpoint
 from rm_service.ledger.recount import recount
+from rm_service.ledger.registration import note_registration
 from rm_service.ledger.rulebook import Labels, read_rule_book
 from rm_service.ledger.turn import Head, Turn
 
@@ -26,22 +28,7 @@ Woken = set[int]
 
 def run(turn: Turn, operation: op.WholeLedgerOperation, head: Head, labels: Labels) -> tuple[Outcome, Woken]:
     """Carry out one such operation within a turn."""
-    change = _Change(turn, head, labels)
-    if isinstance(operation, op.SetLimit):
-        return change.set_limit(operation)
-    if isinstance(operation, op.RemoveLimit):
-        return change.remove_limit(operation)
-    if isinstance(operation, op.ChangeRules):
-        return change.change_rules(operation)
-    if isinstance(operation, op.ShiftDeadlines):
-        return change.shift_deadlines(operation)
-    if isinstance(operation, op.RecordSweep):
-        sweep = tables.sweep
-        later = update(sweep).where(sweep.c.succeeded_at < operation.at).values(succeeded_at=operation.at)
-        turn.connection.execute(later)
-        return Done(), set()
-    write_checkpoint(turn.connection, head.seq, head.now)
-    return Done(), set()
+    return _CHANGES[type(operation)](_Change(turn, head, labels), operation)
 
 
 @dataclass(slots=True)
@@ -49,6 +36,22 @@ class _Change:
     turn: Turn
     head: Head
     labels: Labels
+
+    def record_sweep(self, operation: op.RecordSweep) -> tuple[Outcome, Woken]:
+        sweep = tables.sweep
+        later = update(sweep).where(sweep.c.succeeded_at < operation.at).values(succeeded_at=operation.at)
+        self.turn.connection.execute(later)
+        return Done(), set()
+
+    def settle_client(self, operation: op.SettleClient) -> tuple[Outcome, Woken]:
+        client, table = operation.client, tables.si_client
+        settled = (table.c.rm_id == client.id) & (table.c.registration == client.registration)
+        self.turn.connection.execute(update(table).where(settled).values(resync_until=None))
+        return Done(), set()
+
+    def write_checkpoint(self, _: op.WriteCheckpoint) -> tuple[Outcome, Woken]:
+        write_checkpoint(self.turn.connection, self.head.seq, self.head.now)
+        return Done(), set()
 
     def set_limit(self, operation: op.SetLimit) -> tuple[Outcome, Woken]:
         connection = self.turn.connection
@@ -59,7 +62,7 @@ class _Change:
         except (LimitError, RuleError) as error:
             field = error.field if isinstance(error, LimitError) else "tags"
             return Refused(Code.INVALID_LIMIT, str(error), field=field), set()
-        limit_id, created = self._store_limit(tags, operation.total, operation.protected)
+        limit_id, created = self._store_limit(tags, operation.total, operation.protected, operation.client)
         detail = {"total": operation.total, "protected": operation.protected}
         self._event(Kind.LIMIT_SET, str(limit_id), tags, detail)
         if rules is not book.rules:
@@ -110,16 +113,58 @@ class _Change:
         self._shift(application, gap, application.c.state.in_(["locked", "used"]))
         self._shift(tables.node, gap)
         self._shift(tables.engine, gap)
+        later = tables.si_client.c.resync_until + gap
+        self.turn.connection.execute(update(tables.si_client).values(resync_until=later))
         self._event(Kind.DEADLINES_SHIFTED, "deadlines", None, {"seconds": gap / SECOND})
         return Done(), set()
+
+    def register_client(self, operation: op.RegisterClient) -> tuple[Outcome, Woken]:
+        """Note the registration; the client's limits replace those of its earlier ones."""
+        connection = self.turn.connection
+        book = read_rule_book(connection)
+        rules = book.rules
+        try:
+            for tags, total in operation.limits:
+                rules = rules.with_quota(frozenset(check_limit(tags, total, {}, rules)))
+        except (LimitError, RuleError) as error:
+            return Refused(Code.INVALID_LIMIT, str(error), field="config"), set()
+        row = note_registration(connection, operation, self.head)
+        woken = self._replace_limits(operation)
+        self._event(Kind.CLIENT_REGISTERED, operation.id, None, {"registration": row}, operation.id)
+        if rules is not book.rules:
+            self._store_rules({**self._stored_rules(), "label_rules": rules.to_document()})
+            for keys in {frozenset(tags) for tags, _ in operation.limits}:
+                if book.rules.rule_for(keys) is None:
+                    recount(self.turn, rules, self.labels, keys)
+            write_checkpoint(connection, self.head.seq + 1, self.head.now)
+        return Done(registration=row), woken
+
+    def _replace_limits(self, operation: op.RegisterClient) -> Woken:
+        """Limits that somebody else set on the same tags stay: an operator's word goes before a file's."""
+        table, connection = tables.limit_rule, self.turn.connection
+        connection.execute(delete(table).where(table.c.client == operation.id))
+        taken = set(connection.execute(select(table.c.key)).scalars())
+        rows = [
+            {"key": key, "tags": dict(tags), "total": dict(total), "protected": {}, "client": operation.id}
+            for tags, total in operation.limits
+            if (key := label_key(tags)) not in taken
+        ]
+        if rows:
+            connection.execute(insert(table), rows)
+        woken: Woken = set()
+        for keys in {frozenset(tags) for tags, _ in operation.limits}:
+            woken |= self._wake(dict.fromkeys(keys, ""))
+        return woken
 
     def _shift(self, table: Table, microseconds: int, *also: ColumnElement[bool]) -> None:
         later = update(table).values(deadline=table.c.deadline + microseconds)
         self.turn.connection.execute(later.where(table.c.deadline.is_not(None), *also))
 
-    def _store_limit(self, tags: Tags, total: Amounts, protected: Amounts) -> tuple[int, bool]:
+    def _store_limit(
+        self, tags: Tags, total: Amounts, protected: Amounts, client: str | None
+    ) -> tuple[int, bool]:
         table, connection = tables.limit_rule, self.turn.connection
-        values = {"tags": dict(tags), "total": dict(total), "protected": dict(protected)}
+        values = {"tags": dict(tags), "total": dict(total), "protected": dict(protected), "client": client}
         key = label_key(tags)
         known = connection.execute(
             update(table).where(table.c.key == key).values(**values).returning(table.c.id)
@@ -140,7 +185,12 @@ class _Change:
         self.turn.connection.execute(update(tables.rule_set).values(document=dict(document)))
 
     def _event(
-        self, kind: Kind, subject: str, tags: Tags | None, detail: Mapping[str, object] | None
+        self,
+        kind: Kind,
+        subject: str,
+        tags: Tags | None,
+        detail: Mapping[str, object] | None,
+        client: str | None = None,
     ) -> None:
         """Append the operation's one event and, since it may change what limits say, raise the epoch."""
         connection, head = self.turn.connection, self.head
@@ -156,6 +206,7 @@ class _Change:
                 holders=0,
                 tags=None if tags is None else dict(tags),
                 detail=None if detail is None else dict(detail),
+                client=client,
             )
         )
         connection.execute(
@@ -174,3 +225,15 @@ class _Change:
             marked = marked.where(of_these_keys | balance.c.is_pool)
         returned = marked.returning(balance.c.label_id)
         return set(self.turn.connection.execute(returned).scalars())
+
+
+_CHANGES: dict[type, Callable[[_Change, Any], tuple[Outcome, Woken]]] = {
+    op.SetLimit: _Change.set_limit,
+    op.RemoveLimit: _Change.remove_limit,
+    op.ChangeRules: _Change.change_rules,
+    op.ShiftDeadlines: _Change.shift_deadlines,
+    op.RecordSweep: _Change.record_sweep,
+    op.WriteCheckpoint: _Change.write_checkpoint,
+    op.RegisterClient: _Change.register_client,
+    op.SettleClient: _Change.settle_client,
+}

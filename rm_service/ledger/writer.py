@@ -15,10 +15,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND, Instant
 from rm_service.domain.outcomes import Outcome
-from rm_service.domain.view import View
+from rm_service.domain.view import Periods, View
 from rm_service.ledger import whole
 from rm_service.ledger.batch import Batch, Group, Result
 from rm_service.ledger.commit_fate import Fate, fate_of
+from rm_service.ledger.commits import Commit, session_of
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.nodes import NodeWatch
@@ -69,20 +70,21 @@ class Writer:
     """The one thread of this process that changes the ledger."""
 
     def __init__(
-        self, engine: Engine, labels: Labels, *, wait_age_seconds: int, outage_seconds: float | None
+        self, engine: Engine, labels: Labels, *, periods: Periods, outage_seconds: float | None
     ) -> None:
         self._engine = engine
         self._labels = labels
-        self._wait_age = wait_age_seconds * SECOND
+        self._periods = periods
         self._outage = None if outage_seconds is None else int(outage_seconds * SECOND)
         self._watch = NodeWatch()
         self._book: RuleBook | None = None
         self._connection: Connection | None = None
+        self._session: int | None = None
         self._queue: deque[Waiting] = deque()
         self._ready = Condition()
         self._closing = False
         self._thread = Thread(target=self._run, name="ledger-writer", daemon=True)
-        self.on_commit: list[Callable[[], object]] = []
+        self.on_commit: list[Callable[[Commit], object]] = []
         """Called after each commit that made events."""
 
     def start(self) -> None:
@@ -209,12 +211,12 @@ class Writer:
             woken = view.woken
         self._committed(batch, results, woken)
         if view is None or view.events:
-            self._tell()
+            self._tell(Commit(view.events if view is not None else (), self._session))
 
-    def _tell(self) -> None:
+    def _tell(self, commit: Commit) -> None:
         for callback in self.on_commit:
             try:
-                callback()
+                callback(commit)
             except Exception:  # noqa: BLE001 - the commit stands, whatever a listener makes of it
                 _log.exception("on_commit_failed")
 
@@ -226,7 +228,7 @@ class Writer:
                 turn.take()
                 self._book = read_rule_book(turn.connection)
             ids = LabelIds(turn, self._labels)
-            plan = Batch(turn, self._book, self._labels, ids, self._watch, self._wait_age)
+            plan = Batch(turn, self._book, self._labels, ids, self._watch, self._periods)
             plan.plan(groups)
             rows = turn.read(plan.wanted)
             head = turn.take()
@@ -261,6 +263,7 @@ class Writer:
     def _connect(self) -> Connection:
         if self._connection is None:
             self._connection = self._engine.connect()
+            self._session = session_of(self._connection)
         return self._connection
 
     def _disconnect(self) -> None:

@@ -17,7 +17,10 @@ REMOVED = "the node was removed"
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The life of nodes. Each change is answered with the ledger's outcome."""
+    """The life of nodes. Each change is answered with the ledger's outcome.
+
+    The empty partition has the ledger's own nodes; the others those of resource managers.
+    """
 
     ledger: Ledger
     silence_seconds: int
@@ -27,36 +30,36 @@ class Nodes:
         """Register a node, or what changed of it."""
         return self._submit(operation)
 
-    def heartbeat(self, instance: str) -> Outcome:
+    def heartbeat(self, instance: str, partition: str = "") -> Outcome:
         """Note a sign of life."""
-        return self._submit(op.HeartbeatNode(instance, self.silence_seconds))
+        return self._submit(op.HeartbeatNode(instance, self.silence_seconds, partition))
 
-    def drain(self, instance: str, reason: str | None) -> Outcome:
+    def drain(self, instance: str, reason: str | None, partition: str = "") -> Outcome:
         """Take nothing new from now on."""
-        return self._submit(op.DrainNode(instance, reason))
+        return self._submit(op.DrainNode(instance, reason, partition))
 
-    def undrain(self, instance: str) -> Outcome:
+    def undrain(self, instance: str, partition: str = "") -> Outcome:
         """Take new work again."""
-        return self._submit(op.UndrainNode(instance))
+        return self._submit(op.UndrainNode(instance, partition))
 
-    def remove(self, instance: str) -> Outcome:
+    def remove(self, instance: str, partition: str = "") -> Outcome:
         """Take a node away: it is closed, what it holds is given back as lost, its registration goes.
 
         Resumable: if the process ends in between, the sweeper goes on giving back, and asking again finishes.
         """
-        outcome = self._submit(op.LoseNode(instance, REMOVED))
+        outcome = self._submit(op.LoseNode(instance, REMOVED, partition=partition))
         while not isinstance(outcome, Refused):
-            held = self._held(instance)
+            held = self._held(instance, partition)
             if held and self._give_back(held):
                 continue
-            return self._submit(op.RemoveNode(instance))
+            return self._submit(op.RemoveNode(instance, partition))
         return outcome
 
-    def read(self, instance: str) -> NodeRecord | None:
+    def read(self, instance: str, partition: str = "") -> NodeRecord | None:
         """One registered node, None if there is none of this name."""
         book = self.ledger.book()
         with self.ledger.readers.connect() as connection:
-            return read_node(connection, book, instance)
+            return read_node(connection, book, instance, partition)
 
     def page(self, selector: Selector, limit: int, cursor: str | None) -> Page[NodeRecord]:
         """A page of nodes, by name. Raises CursorError."""
@@ -71,8 +74,8 @@ class Nodes:
         )
         return any(isinstance(outcome, Done) and not outcome.repeated for outcome in outcomes)
 
-    def _held(self, instance: str) -> list[str]:
-        record = self.read(instance)
+    def _held(self, instance: str, partition: str) -> list[str]:
+        record = self.read(instance, partition)
         if record is None:
             return []
         with self.ledger.readers.connect() as connection:

@@ -4,24 +4,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from rm_service.domain import operations as op
-from rm_service.domain.accounts import Account, Balance, Label
+from rm_service.domain.accounts import Account, Balance, Label, only_queues
 from rm_service.domain.amounts import Amounts
-from rm_service.domain.application import HOLDING, SECOND, Application, State
+from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, State
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.events import Event
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.placement import NodeIndex
-from rm_service.domain.tags import Tags, label_key
-from rm_service.domain.view import Room, View
+from rm_service.domain.tags import Tags, label_key, node_tags
+from rm_service.domain.view import Periods, Room, View
 
 RULES = LabelRules.from_document(
     [
-        {"name": "node", "keys": ["node"], "kind": "capacity"},
+        {"name": "node", "keys": ["node"], "kind": "capacity", "unless": ["partition"]},
+        {"name": "partition-node", "keys": ["partition", "node"], "kind": "capacity"},
         {"name": "user", "keys": ["user"], "kind": "quota"},
         {"name": "creator", "keys": ["creator"], "kind": "rollup"},
-        {"name": "queue", "keys": ["queue"], "kind": "quota", "hierarchical": {"queue": "."}},
+        {
+            "name": "queue",
+            "keys": ["queue"],
+            "kind": "quota",
+            "hierarchical": {"queue": "."},
+            "unless": ["partition"],
+        },
+        {"name": "partition-queue", "keys": ["partition", "queue"], "kind": "quota"},
     ]
 )
 
@@ -29,14 +37,21 @@ RULES = LabelRules.from_document(
 class PureLedger:
     """Everything a batch would read and write, in dictionaries."""
 
-    def __init__(self, limits: Mapping[str, Amounts] | None = None, wait_age: int = 600) -> None:
+    def __init__(
+        self,
+        limits: Mapping[str, Amounts] | None = None,
+        wait_age: int = 600,
+        echo: int = 30,
+        completing: int = 30,
+    ) -> None:
         parsed = [
             Limit(number, dict(pair.split("=") for pair in key.split(",")), total, {})
             for number, (key, total) in enumerate((limits or {}).items(), start=1)
         ]
         self.limits = Limits(parsed, RULES)
         self.now = 1_000 * SECOND
-        self.view = View(self, now=self.now, seq=0, wait_age=wait_age * SECOND)
+        periods = Periods(wait_age * SECOND, echo * SECOND, completing * SECOND)
+        self.view = View(self, now=self.now, seq=0, periods=periods)
         self.events: list[Event] = []
         self._ids: dict[str, int] = {}
         self._numbers = count(1)
@@ -105,7 +120,18 @@ class PureLedger:
         return tuple(self._label(label.tags) for label in RULES.labels_for(tags))
 
     def pool_of(self, placement: op.Placement) -> int:
-        return self._label({"@placement": placement.selector or "*"})
+        pool = {"@placement": placement.selector or "*"}
+        return self._label({**pool, "partition": placement.partition} if placement.partition else pool)
+
+    def gate_of(self, application_id: str) -> int:
+        return self._label({"@members": application_id})
+
+    def members_of(self, application_id: str) -> Sequence[str]:
+        live = [each for each in self.view.applications.values() if each.state in LIVE]
+        return [each.id for each in live if each.parent == application_id]
+
+    def tenants_of(self, label_id: int) -> Sequence[str]:
+        return [each.id for each in self.holding() if label_id in each.label_ids]
 
     def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
         return (candidate.instance for candidate in self._index().fitting(placement, resource))
@@ -135,7 +161,8 @@ class PureLedger:
     def _prepare(self, operation: op.DecidedOperation) -> None:
         view = self.view
         if isinstance(operation, op.NodeOperation):
-            view.node_labels[operation.instance] = self._label({"node": operation.instance})
+            tags = node_tags(operation.instance, operation.partition)
+            view.node_labels[operation.partition, operation.instance] = self._label(tags)
         elif isinstance(operation, op.Wake):
             view.heads[operation.label_id] = self._queue(operation.label_id)
 
@@ -156,7 +183,7 @@ class PureLedger:
         self.view.pools = [
             account
             for account in self.view.accounts.values()
-            if account.label.rule is None and account.balance.first_priority is not None
+            if account.label.is_pool and account.balance.first_priority is not None
         ]
 
     def _queue(self, label_id: int) -> list[str]:
@@ -171,7 +198,7 @@ class PureLedger:
         key = label_key(tags)
         if key not in self._ids:
             label_id = self._ids[key] = len(self._ids) + 1
-            rule = None if "@placement" in tags else RULES.rule_for(frozenset(tags))
+            rule = None if only_queues(tags) else RULES.rule_for(frozenset(tags))
             label = Label(label_id, key, tags, rule)
             limit = self.limits.resolve(tags)
             self.view.accounts[label_id] = Account(label, limit, Balance(label_id, {}, {}))

@@ -13,11 +13,11 @@ from marshmallow import Schema
 from werkzeug.test import TestResponse
 
 from rm_service.facades.http.answer_schemas import ProblemSchema
-from rm_service.facades.http.authentication import Authentication
 from rm_service.facades.http.endpoints import API, Endpoint
 from rm_service.facades.http.http_app import create_app
 from rm_service.facades.http.native_api import Services, native_endpoints
 from rm_service.facades.http.problems import PROBLEMS
+from rm_service.hosting.authentication import Authentication
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import select
 
-from rm_service.facades.http.authentication import Authentication
+from rm_service.hosting.authentication import Authentication
 from rm_service.ledger import tables
 from rm_service.ledger.ledger import Ledger
 from rm_service.services import tokens as tokens_module

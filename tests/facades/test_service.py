@@ -107,7 +107,7 @@ def test_requests_that_were_accepted_are_answered_when_it_stops(migrated: str) -
     with running(migrated) as (service, root):
         api = f"{root}/api/v1"
         asked("PUT", f"{api}/nodes/h1", {"total": {"memory": 1000}}, 201)
-        service.ledger.on_commit(gate.wait)  # the writer stands still after its next commit
+        service.ledger.on_commit(lambda _: gate.wait())  # the writer stands still after its next commit
         asked("POST", f"{api}/nodes/h1/drain")
         body = {"tags": {"node": "h1"}, "resource": {"memory": 1}}
 

@@ -12,7 +12,8 @@ import pytest
 from flask import Flask, Response, jsonify, request
 
 from rm_service.hosting.answer import Answer
-from rm_service.hosting.server import BadBindError, HttpServer
+from rm_service.hosting.bind import BadBindError
+from rm_service.hosting.server import HttpServer
 from rm_service.hosting.streams import Stream, StreamRequest, StreamRoute
 
 PATIENCE = 10.0  # seconds that a test waits for what must happen; nothing waits this long when all is well

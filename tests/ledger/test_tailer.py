@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, text
 
 from rm_service.domain import operations as op
+from rm_service.ledger import commits
 from rm_service.ledger.database import reader_engine
 from rm_service.ledger.errors import LedgerUnavailableError
 from rm_service.ledger.ledger import Ledger, LedgerSettings
@@ -133,6 +134,35 @@ def test_those_who_have_caught_up_share_one_read(ledger: Ledger, tailer: Tailer)
     assert len(reads) <= 2
 
 
+def test_what_this_process_commits_is_handed_on_without_being_read(ledger: Ledger, tailer: Tailer) -> None:
+    reader = Reader()
+    tailer.subscribe(reader, tailer.head())
+    assert reader.reaches(make_events(ledger)), "it follows from now on"
+    with counted(ledger) as reads:
+        for _ in range(10):
+            last = make_events(ledger, 3)
+            assert reader.reaches(last)
+    assert len(reads) <= 1, "a look that came between a commit and the word of it"
+    assert {"user": "alice"} in reader.events[-1].labels
+
+
+def test_what_passed_by_while_a_subscriber_was_paused_is_read_for_it(
+    ledger: Ledger, tailer: Tailer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "KEPT", 20)
+    paused, other = Reader(), Reader()
+    after = tailer.head()
+    subscription = tailer.subscribe(paused, after, paused=True)
+    tailer.subscribe(other, after)
+    for _ in range(9):
+        make_events(ledger, 10)
+    last = make_events(ledger, 10)
+    assert other.reaches(last)
+    subscription.resume()
+    assert paused.reaches(last)
+    assert paused.seqs == other.seqs == numbers(after, last)
+
+
 @contextmanager
 def counted(ledger: Ledger) -> Iterator[list[str]]:
     """The statements that read the outbox meanwhile."""
@@ -227,6 +257,30 @@ def test_an_event_of_one_replica_reaches_the_others_subscriber_well_under_a_seco
             assert reader.reaches(last)
             delays.append(time.monotonic() - began)
         assert sorted(delays)[2] < POLL_SECONDS / 4
+
+
+def test_commits_of_two_replicas_arrive_in_one_order(postgres: str) -> None:
+    with ExitStack() as stack:
+        ledgers = [stack.enter_context(opened(postgres)) for _ in range(2)]
+        readers = [Reader(), Reader()]
+        tailers = [stack.enter_context(tailing(ledger)) for ledger in ledgers]
+        after = tailers[0].head()
+        for tailer, reader in zip(tailers, readers, strict=True):
+            tailer.subscribe(reader, after)
+
+        def work(ledger: Ledger) -> None:
+            for count in range(40):
+                make_events(ledger, count % 3 + 1)
+
+        writers = [threading.Thread(target=work, args=(ledger,)) for ledger in ledgers]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        last = make_events(ledgers[0])
+        for reader in readers:
+            assert reader.reaches(last)
+            assert reader.seqs == numbers(after, last)
 
 
 def test_a_broken_connection_loses_nothing(postgres_server: DatabaseServer, postgres: str) -> None:

@@ -1,17 +1,21 @@
 """Real processes: the service on SQLite and on PostgreSQL, both as durable as in production."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.postgres import PostgresServer
+from tests.postgres import PostgresServer, free_port
+from tests.si.served import Served, StartSi
 from tests.system.client import Client
 from tests.system.service_process import ServiceProcess
 from tests.test_packaging import installed, wheel
 
 __all__ = ["installed", "wheel"]
+
+_numbers = itertools.count(1)
 
 StartService = Callable[..., ServiceProcess]
 
@@ -80,3 +84,41 @@ def open_client() -> Iterator[Callable[..., Client]]:
     yield connect
     for client in clients:
         client.close()
+
+
+@pytest.fixture
+def start_si(start_service: StartService) -> Iterator[StartSi]:
+    """`start_si(database_url, **settings)`: a running service that speaks the Scheduler Interface as well."""
+    running: list[Served] = []
+
+    def start(database_url: str, **settings: Any) -> Served:
+        address = f"127.0.0.1:{free_port()}"
+        process = start_service(database_url, grpc_bind=address, **settings)
+        running.append(Served(process, address, Client(process.port)))
+        return running[-1]
+
+    yield start
+    for served in running:
+        served.close()
+
+
+@pytest.fixture(scope="module")
+def si_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServiceProcess, str]]:
+    """One service on SQLite for a module's tests, and where it speaks the Scheduler Interface."""
+    folder = tmp_path_factory.mktemp("si")
+    address = f"127.0.0.1:{free_port()}"
+    process = ServiceProcess(f"sqlite:///{folder / 'rm.db'}", folder, grpc_bind=address)
+    process.migrate()
+    process.start()
+    yield process, address
+    process.close()
+
+
+@pytest.fixture
+def si(si_process: tuple[ServiceProcess, str]) -> Iterator[Served]:
+    """The module's service for one test, with names of RMs that no other test has."""
+    process, address = si_process
+    served = Served(process, address, Client(process.port), suffix=f"-{next(_numbers)}")
+    yield served
+    served.close()
+    print(process.log_tail())  # noqa: T201 - pytest shows it with a failure

@@ -188,6 +188,7 @@ class NodeSchema(AmountsSchema):
     """A node."""
 
     instance = _text()
+    partition = _text(can_miss=True)
     state = fields.String(required=True, validate=validate.OneOf([state.value for state in NodeState]))
     resource_type = _text()
     target = _whole()

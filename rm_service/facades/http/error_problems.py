@@ -11,6 +11,7 @@ from werkzeug.exceptions import HTTPException
 from rm_service.domain.tags import TagError
 from rm_service.facades.http.paths import tag_path
 from rm_service.facades.http.problems import ProblemError, invalid_fields
+from rm_service.hosting.authentication import CHALLENGE, UnauthorizedError
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.queries.paging import CursorError
 
@@ -53,6 +54,9 @@ def _problem_of_http(error: HTTPException) -> ProblemError:
 
 _TRANSLATIONS: Mapping[type[Exception], Callable[[Any], ProblemError]] = {
     ProblemError: lambda error: error,
+    UnauthorizedError: lambda error: ProblemError(
+        "unauthorized", error.reason, headers={"WWW-Authenticate": CHALLENGE}
+    ),
     TagError: lambda error: invalid_fields({tag_path(error): [error.reason]}),
     CursorError: lambda _: invalid_fields({"cursor": ["is not one of this list: begin without one"]}),
     HTTPException: _problem_of_http,

@@ -11,15 +11,18 @@ import structlog
 from flask import Flask, Request, Response, request
 from flask.globals import request_ctx
 
-from rm_service.facades.http.authentication import NOBODY, Authentication
 from rm_service.facades.http.endpoints import API, Call, Endpoint, Reply
 from rm_service.facades.http.error_problems import problem_of
 from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.reading import JSON, check_accept, read_body, read_idempotency_key, read_query
+from rm_service.hosting.authentication import NOBODY, Authentication
 from rm_service.telemetry import REQUEST_ID
 
 PROBLEM_JSON = "application/problem+json"
 SLOW_SECONDS = 1.0
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
+"""Answered to everybody: they tell nothing about what is held."""
+OPEN_PREFIX = "/docs"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}")
 
 Observe = Callable[[str, str, int, float], object]
@@ -106,7 +109,9 @@ def _add_hooks(app: Flask, authentication: Authentication, observe: Observe | No
         request_id = given if given and _REQUEST_ID.fullmatch(given) else token_hex(8)
         REQUEST_ID.set(request_id)
         environ[_ASKED] = _Asked(began, request_id, NOBODY)
-        caller = authentication.caller(environ["PATH_INFO"], environ.get("HTTP_AUTHORIZATION"))
+        caller = authentication.caller(
+            environ.get("HTTP_AUTHORIZATION"), open_to_all=_is_open(environ["PATH_INFO"])
+        )
         if caller != NOBODY:
             environ[_ASKED] = _Asked(began, request_id, caller)
 
@@ -130,6 +135,10 @@ def _add_hooks(app: Flask, authentication: Authentication, observe: Observe | No
 
     app.before_request(begin)
     app.after_request(end)
+
+
+def _is_open(path: str) -> bool:
+    return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
 def _level(status: int, seconds: float) -> int:

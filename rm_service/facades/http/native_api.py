@@ -11,7 +11,6 @@ from rm_service.facades.http import (
     node_endpoints,
 )
 from rm_service.facades.http.application_polls import ApplicationPolls
-from rm_service.facades.http.authentication import Authentication
 from rm_service.facades.http.endpoints import API, Call, Endpoint
 from rm_service.facades.http.error_problems import problem_of
 from rm_service.facades.http.event_stream import EventStreams, answer_to
@@ -19,6 +18,7 @@ from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.reading import JSON
 from rm_service.facades.http.rendering import event_document
 from rm_service.hosting.answer import Answer
+from rm_service.hosting.authentication import Authentication, UnauthorizedError
 from rm_service.hosting.streams import StreamRequest, StreamRoute
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.events import LabelledEvent
@@ -59,7 +59,10 @@ def stream_routes(
     """What is answered later, or for ever, and so on the event loop: it holds no request thread."""
 
     def authorize(request: StreamRequest) -> None:
-        authentication.caller(request.path, request.headers.get("authorization"))
+        try:
+            authentication.caller(request.headers.get("authorization"))
+        except UnauthorizedError as error:
+            raise problem_of(error, request.path) from error
 
     handlers = application_endpoints.ApplicationEndpoints(applications)
     events = EventStreams(tailer, authorize=authorize, event_json=_event_json)

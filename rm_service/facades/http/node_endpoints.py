@@ -10,7 +10,13 @@ from rm_service.facades.http.endpoints import Call, Endpoint, Reply, refusal
 from rm_service.facades.http.paths import instance
 from rm_service.facades.http.problems import ProblemError
 from rm_service.facades.http.rendering import node_document, page_document
-from rm_service.facades.http.request_schemas import DrainSchema, EmptySchema, NodeSchema, SelectorQuery
+from rm_service.facades.http.request_schemas import (
+    DrainSchema,
+    EmptySchema,
+    NodeSchema,
+    PartitionQuery,
+    SelectorQuery,
+)
 from rm_service.services.nodes import Nodes
 
 _GROUP = "Nodes"
@@ -47,19 +53,20 @@ class NodeEndpoints:
 
     def heartbeat(self, call: Call) -> Reply:
         """A sign of life."""
-        return self._reply(call, self.nodes.heartbeat(instance(call)))
+        return self._reply(call, self.nodes.heartbeat(instance(call), call.query["partition"]))
 
     def drain(self, call: Call) -> Reply:
         """Nothing new from now on."""
-        return self._reply(call, self.nodes.drain(instance(call), call.body.get("reason")))
+        outcome = self.nodes.drain(instance(call), call.body.get("reason"), call.query["partition"])
+        return self._reply(call, outcome)
 
     def undrain(self, call: Call) -> Reply:
         """New work again."""
-        return self._reply(call, self.nodes.undrain(instance(call)))
+        return self._reply(call, self.nodes.undrain(instance(call), call.query["partition"]))
 
     def remove(self, call: Call) -> Reply:
         """204 once nothing is held there any more."""
-        outcome = self.nodes.remove(instance(call))
+        outcome = self.nodes.remove(instance(call), call.query["partition"])
         return refusal(outcome) if isinstance(outcome, Refused) else Reply(204)
 
     def read(self, call: Call) -> Reply:
@@ -78,7 +85,7 @@ class NodeEndpoints:
 
     def _read(self, call: Call, status: int) -> Reply:
         name = instance(call)
-        record = self.nodes.read(name)
+        record = self.nodes.read(name, call.query.get("partition", ""))
         if record is None:
             raise ProblemError(Code.UNKNOWN_NODE, f"no node {name} is registered")
         return Reply(status, node_document(record))
@@ -104,7 +111,16 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
         Endpoint(
             "GET", "/nodes", handlers.list, "List nodes", _GROUP, {200: NodesSchema()}, query=SelectorQuery()
         ),
-        Endpoint("GET", one, handlers.read, "One node", _GROUP, {200: node}, problems=(Code.UNKNOWN_NODE,)),
+        Endpoint(
+            "GET",
+            one,
+            handlers.read,
+            "One node",
+            _GROUP,
+            {200: node},
+            query=PartitionQuery(),
+            problems=(Code.UNKNOWN_NODE,),
+        ),
         Endpoint(
             "DELETE",
             one,
@@ -112,6 +128,7 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
             "Remove a node; what ran there is lost and given back",
             _GROUP,
             {204: None},
+            query=PartitionQuery(),
             problems=(Code.UNKNOWN_NODE, Code.NODE_IN_USE),
         ),
         Endpoint(
@@ -121,6 +138,7 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
             "A sign of life",
             _GROUP,
             {200: node},
+            query=PartitionQuery(),
             body=EmptySchema(),
             body_needed=False,
             problems=changed,
@@ -132,6 +150,7 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
             "Take nothing new",
             _GROUP,
             {200: node},
+            query=PartitionQuery(),
             body=DrainSchema(),
             body_needed=False,
             problems=changed,
@@ -144,6 +163,7 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
             "Take new work again",
             _GROUP,
             {200: node},
+            query=PartitionQuery(),
             body=EmptySchema(),
             body_needed=False,
             problems=changed,

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from rm_service.domain.accounts import Shortfall
+from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Shortfall
 from rm_service.domain.outcomes import Code, Refused
 from rm_service.domain.tags import Tags
-from rm_service.ledger.rulebook import POOL_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,5 +165,10 @@ def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
 
 
 def label_tags(label: Tags) -> Tags:
-    """A label's tags as people may see them: of a placement's queue its selector, under `placement`."""
-    return {"placement": label[POOL_KEY]} if POOL_KEY in label else label
+    """A label's tags as people may see them: a queue's without the mark that it is none of theirs."""
+    if POOL_KEY in label:
+        return {
+            **{key: value for key, value in label.items() if key != POOL_KEY},
+            "placement": label[POOL_KEY],
+        }
+    return {"app": label[GATE_KEY]} if GATE_KEY in label else label

@@ -89,6 +89,7 @@ def node_document(record: NodeRecord) -> Document:
     node, account = record.node, record.account
     return {
         "instance": node.instance,
+        "partition": node.partition or None,
         "state": record.state.value,
         "resource_type": node.resource_type,
         "target": node.target,

@@ -242,6 +242,15 @@ class ApplicationsQuery(PageQuery):
     tag = SelectorField(load_default=Selector, metadata={"description": "A selector over the tags."})
 
 
+class PartitionQuery(Schema):
+    """Whose node of this name is meant."""
+
+    partition = fields.String(
+        load_default="",
+        metadata={"description": "The partition of a resource manager; without it the ledger's own nodes."},
+    )
+
+
 class WaitQuery(Schema):
     """How long to wait for an application that waits."""
 

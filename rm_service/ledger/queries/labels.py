@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, Select, select
 
-from rm_service.domain.accounts import Account
+from rm_service.domain.accounts import GATE_KEY, Account
 from rm_service.domain.selectors import Requirement, Selector
 from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
@@ -63,9 +63,13 @@ def accounts_by(
 
 
 def _accounts() -> Select[tuple[object, ...]]:
-    """Labels with their balances; pools are queues, not labels, and have no place here."""
+    """Labels with their balances; pools and gates are queues, not labels, and have no place here."""
     joined = tables.label.join(tables.balance, tables.balance.c.label_id == tables.label.c.id)
-    return select(*BALANCE, *LABEL).select_from(joined).where(~tables.balance.c.is_pool)
+    return (
+        select(*BALANCE, *LABEL)
+        .select_from(joined)
+        .where(~tables.balance.c.is_pool, tables.label.c.key_set != GATE_KEY)
+    )
 
 
 def _has(term: Requirement) -> ColumnElement[bool]:

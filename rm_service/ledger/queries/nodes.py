@@ -7,11 +7,11 @@ from enum import StrEnum
 from sqlalchemy import Connection, RowMapping, Select, and_, or_, select
 
 from rm_service.domain.accounts import Account
-from rm_service.domain.node_life import DRAINING, LOST
+from rm_service.domain.node_life import LOST
 from rm_service.domain.placement import selectable
 from rm_service.domain.registrations import Node
 from rm_service.domain.selectors import Operator, Selector
-from rm_service.domain.tags import label_key
+from rm_service.domain.tags import label_key, node_tags
 from rm_service.ledger import tables
 from rm_service.ledger.queries.paging import Key, Page, gather, read_cursor, write_cursor
 from rm_service.ledger.queries.rows import BALANCE, LABEL, NODE, account_of, node_of, prefixed
@@ -44,9 +44,9 @@ class NodeRecord:
         balance = self.account.balance
         if balance.closed == LOST:
             return NodeState.LOST
-        if balance.closed == DRAINING:
-            return NodeState.DRAINING if balance.applications else NodeState.DRAINED
-        return NodeState.SCHEDULABLE
+        if balance.closed is None:
+            return NodeState.SCHEDULABLE
+        return NodeState.DRAINING if balance.applications else NodeState.DRAINED
 
     @property
     def over_limit(self) -> bool:
@@ -54,9 +54,11 @@ class NodeRecord:
         return self.account.over_limit()
 
 
-def read_node(connection: Connection, book: RuleBook, instance: str) -> NodeRecord | None:
+def read_node(
+    connection: Connection, book: RuleBook, instance: str, partition: str = ""
+) -> NodeRecord | None:
     """One registered node, None if there is none of this name. Index: uq_label_key, then primary keys."""
-    query = _nodes().where(tables.label.c.key == label_key({"node": instance}))
+    query = _nodes().where(tables.label.c.key == label_key(node_tags(instance, partition)))
     row = connection.execute(query).mappings().first()
     return None if row is None else _record(row, book)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, RowMapping, Table
 
 from rm_service.domain.accounts import Account, Balance, Label
-from rm_service.domain.application import Application, State
+from rm_service.domain.application import Application, Standing, State
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger import tables
@@ -34,6 +34,7 @@ def application_of(row: RowMapping) -> Application:
     values["state"] = State(values["state"])
     values["label_ids"] = tuple(values["label_ids"])
     values["waits_on"] = tuple(values["waits_on"])
+    values["standing"] = None if values["standing"] is None else Standing(**values["standing"])
     return Application(**values)
 
 

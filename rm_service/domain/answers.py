@@ -1,0 +1,98 @@
+"""Answers: what a client is told, in words that all dialects of the Scheduler Interface share.
+
+An answer is a JSON object in the outbox, `kind` first, written by the same commit as what it tells of;
+absent means empty. A façade puts it into its dialect.
+"""
+
+from collections.abc import Mapping
+
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.application import Application, Instant, State
+from rm_service.domain.clients import Phase, Termination
+
+Answer = Mapping[str, object]
+
+TERMINATIONS = {
+    State.RELEASED: Termination.STOPPED_BY_RM,
+    State.EXPIRED: Termination.TIMEOUT,
+    State.PREEMPTED: Termination.PREEMPTED_BY_SCHEDULER,
+    State.LOST: Termination.STOPPED_BY_RM,
+    State.RECLAIMED: Termination.TIMEOUT,
+}
+"""What an ending is called when a client is told of it."""
+
+
+def new(application: Application, resource: Amounts) -> Answer:
+    """An allocation: granted, or known from before."""
+    ask = application.request
+    tags = application.tags
+    return {
+        "kind": "new",
+        "partition": tags.get("partition", ""),
+        "app": tags.get("app", ""),
+        "key": ask.get("key", ""),
+        "id": ask.get("uuid") or application.id,
+        "node": tags.get("node", ""),
+        "resource": resource,
+        "tags": ask.get("tags", {}),
+        "priority": application.priority,
+        "task_group": tags.get("taskGroup", ""),
+        "placeholder": ask.get("placeholder", False),
+        "originator": ask.get("originator", False),
+        "preemption": ask.get("preemption"),
+        "queue": tags.get("queue", ""),
+    }
+
+
+def released(application: Application, termination: Termination, message: str) -> Answer:
+    """An allocation that is over, or (TIMEOUT, PREEMPTED_BY_SCHEDULER) to be ended and confirmed."""
+    tags = application.tags
+    return {
+        "kind": "released",
+        "partition": tags.get("partition", ""),
+        "app": tags.get("app", ""),
+        "key": application.request.get("key", ""),
+        "id": application.request.get("uuid") or application.id,
+        "termination": termination.value,
+        "message": message,
+    }
+
+
+def released_ask(application: Application, termination: Termination, message: str) -> Answer:
+    """An ask that waits no more although its client did not say so."""
+    return {**released(application, termination, message), "kind": "released_ask"}
+
+
+def rejected_ask(application: str, key: str, reason: str) -> Answer:
+    return {"kind": "rejected_ask", "app": application, "key": key, "reason": reason}
+
+
+def rejected_allocation(application: str, key: str, reason: str) -> Answer:
+    return {"kind": "rejected_allocation", "app": application, "key": key, "reason": reason}
+
+
+def accepted_application(application: str) -> Answer:
+    return {"kind": "accepted_application", "app": application}
+
+
+def rejected_application(application: str, reason: str) -> Answer:
+    return {"kind": "rejected_application", "app": application, "reason": reason}
+
+
+def updated_application(application: str, phase: Phase, at: Instant, message: str) -> Answer:
+    """`at` is told in nanoseconds, as the reference does."""
+    return {
+        "kind": "updated_application",
+        "app": application,
+        "state": phase.value,
+        "at": at * 1000,
+        "message": message,
+    }
+
+
+def accepted_node(node: str) -> Answer:
+    return {"kind": "accepted_node", "node": node}
+
+
+def rejected_node(node: str, reason: str) -> Answer:
+    return {"kind": "rejected_node", "node": node, "reason": reason}

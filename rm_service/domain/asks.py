@@ -1,0 +1,275 @@
+"""What a client asks for and reports: applications with members, asks, and allocations that run already."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rm_service.domain import answers, members
+from rm_service.domain import client_operations as op
+from rm_service.domain.amounts import same, without_zeros
+from rm_service.domain.application import HOLDING, Application, Standing, State
+from rm_service.domain.clients import Client, Phase
+from rm_service.domain.events import Kind
+from rm_service.domain.granting import allocate, in_use
+from rm_service.domain.judging import ARRIVAL, not_registered
+from rm_service.domain.lease import book_use, end
+from rm_service.domain.outcomes import Code, Done, Outcome, Refused
+from rm_service.domain.placing import find_room, write_placement
+from rm_service.domain.queueing import bar_at_gate, park
+from rm_service.domain.tags import Tags
+from rm_service.domain.view import View
+
+INHERITED = ("partition", "app", "queue", "user", "group")
+"""The tags that every member has from its application, whatever it says itself."""
+
+
+def add_application(view: View, operation: op.AddApplication) -> Outcome:
+    """Take in an application that will have members; it waits where its labels have no room for one more."""
+    for known in view.named(operation.name):
+        return _added_before(view, operation, known)
+    found = find_room(view, operation.tags, None, operation.resource, (0, ARRIVAL))
+    if found.refusal is not None:
+        return found.refusal
+    application = Application(
+        id=operation.id,
+        state=State.WAITING,
+        tags=operation.tags,
+        label_ids=found.label_ids,
+        requested=without_zeros(operation.resource),
+        request=operation.request,
+        priority=0,
+        lock_seconds=0,
+        created_at=view.now,
+        locked_at=None,
+        since=view.now,
+        client=operation.client.id,
+        name=operation.name,
+        standing=Standing(
+            operation.client.registration, run_for=max(0, operation.run_for), phase=Phase.NEW.value
+        ),
+    )
+    _accept(view, application, operation.client)
+    if found.judgement.blocked:
+        return Done(application=park(view, application, found.judgement), created=True)
+    granted = in_use(view, replace(application, locked_at=view.now))
+    allocate(view, granted, None)
+    return Done(application=granted, created=True)
+
+
+def ask(view: View, operation: op.Ask) -> Outcome:
+    """Ask for allocations: each is granted at once or waits until its labels have room."""
+    parent, refusal = _parent(view, operation.parent, operation.tags, operation.client)
+    if refusal is not None:
+        return refusal
+    tags = _with_parent(operation.tags, parent)
+    live = view.named(operation.name)
+    waiting = [each for each in live if each.state is State.WAITING]
+    if live and not waiting:
+        return Done(application=_ask_again(view, operation, live), repeated=True)
+    if waiting and _same_ask(operation, tags, waiting):
+        for each in waiting:
+            _mark_reported(view, each, operation.client)
+        return Done(application=waiting[0], repeated=True)
+    for each in waiting:
+        end(view, each, State.RELEASED, "replaced by a newer ask", quiet=True, replaced=True)
+    asked: Application | None = None
+    for application_id in operation.ids:
+        outcome = _ask_once(view, operation, application_id, tags, parent)
+        if isinstance(outcome, Refused):
+            return outcome
+        asked = asked or outcome
+    return Done(application=asked, created=True)
+
+
+def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
+    """Book what a client reports as running, even where it is over the limit: what runs cannot be refused."""
+    parent, refusal = _parent(view, operation.parent, operation.tags, operation.client)
+    if refusal is not None:
+        return refusal
+    tags = _with_parent(operation.tags, parent)
+    label_ids = view.lookup.labels_of(tags)
+    missing = not_registered(view.accounts_of(label_ids))
+    if missing is not None:
+        return replace(missing, detail=f"failed to find node {tags.get('node', '')}")
+    known = _reported_before(view, operation)
+    if known is not None and known.state is not State.WAITING:
+        return Done(application=_report_again(view, operation, known), repeated=True)
+    placed = known or _new_allocation(view, operation, parent)
+    placed = replace(placed, tags=tags, label_ids=label_ids, locked_at=view.now, reason=None, waits_on=())
+    before = None if known is None else known.state
+    allocate(view, in_use(view, placed), before)
+    if known is not None:
+        view.freed(known.waits_on)
+    booked = view.applications[placed.id]
+    if not same(booked.resource, operation.resource):
+        booked = book_use(view, booked, operation.resource, report=True)
+    if any(account.over_limit() for account in view.accounts_of(label_ids)):
+        booked = replace(booked, over_limit=True)
+        view.put_application(booked)
+    return Done(application=booked, created=known is None)
+
+
+def _added_before(view: View, operation: op.AddApplication, known: Application) -> Outcome:
+    """The same name again: known from an earlier registration, or refused."""
+    standing = known.standing or Standing()
+    if standing.registration >= operation.client.registration:
+        app, partition = operation.tags.get("app", ""), operation.tags.get("partition", "")
+        detail = f"adding application {app} to partition {partition}, but application already existed"
+        return Refused(Code.ID_REUSED, detail, state=known.state)
+    _accept(view, known, operation.client)
+    _mark_reported(view, known, operation.client)
+    return Done(application=view.applications[known.id], repeated=True)
+
+
+def _accept(view: View, application: Application, client: Client) -> None:
+    view.post(
+        Kind.APPLICATION_REPORTED,
+        application.id,
+        tags=application.tags,
+        client=client.id,
+        answer=answers.accepted_application(application.tags.get("app", "")),
+    )
+
+
+def _parent(
+    view: View, name: str | None, tags: Tags, client: Client
+) -> tuple[Application | None, Refused | None]:
+    """The application that is named as parent. Who reports a member reports its application too."""
+    if name is None:
+        return None, None
+    for parent in view.named(name):
+        if parent.standing is None or parent.standing.phase not in {Phase.FAILING, Phase.FAILED}:
+            return _mark_reported(view, parent, client), None
+    detail = f"failed to find application {tags.get('app', '')}"
+    return None, Refused(Code.UNKNOWN_APPLICATION, detail)
+
+
+def _with_parent(tags: Tags, parent: Application | None) -> Tags:
+    if parent is None or all(tags.get(key) == parent.tags.get(key) for key in INHERITED):
+        return tags
+    own = {key: value for key, value in tags.items() if key not in INHERITED}
+    return own | {key: parent.tags[key] for key in INHERITED if key in parent.tags}
+
+
+def _ask_once(
+    view: View, operation: op.Ask, application_id: str, tags: Tags, parent: Application | None
+) -> Application | Refused:
+    placement = operation.placement
+    found = find_room(view, tags, placement, operation.resource, (operation.priority, ARRIVAL))
+    if found.refusal is not None:
+        return found.refusal
+    application = Application(
+        id=application_id,
+        state=State.WAITING,
+        tags=found.tags,
+        label_ids=found.label_ids,
+        requested=without_zeros(operation.resource),
+        request=operation.request,
+        priority=operation.priority,
+        lock_seconds=0,
+        created_at=view.now,
+        since=view.now,
+        placement=None if placement is None else write_placement(placement),
+        client=operation.client.id,
+        name=operation.name,
+        parent=None if parent is None else parent.id,
+        standing=Standing(operation.client.registration, run_for=operation.run_for),
+    )
+    bar_at_gate(view, application, found.judgement)
+    if found.judgement.blocked:
+        waiting = park(view, application, found.judgement)
+        members.moved(view, None, waiting)
+        return waiting
+    granted = in_use(view, replace(application, locked_at=view.now))
+    allocate(view, granted, None)
+    return granted
+
+
+def _ask_again(view: View, operation: op.Ask, allocated: Sequence[Application]) -> Application:
+    """An ask that is allocated: another amount resizes it; a client registered anew is told of it again."""
+    for each in allocated:
+        resized = each
+        if not same(each.resource, operation.resource):
+            resized = book_use(view, each, operation.resource, report=True)
+        _tell_again(view, resized, operation.client)
+    return view.applications[allocated[0].id]
+
+
+def _report_again(view: View, operation: op.BookAllocation, known: Application) -> Application:
+    if not same(known.resource, operation.resource):
+        known = book_use(view, known, operation.resource, report=True)
+    _tell_again(view, known, operation.client)
+    return view.applications[known.id]
+
+
+def _tell_again(view: View, known: Application, client: Client) -> None:
+    """Tell of an allocation that this registration of the client has not been told of."""
+    if (known.standing or Standing()).registration >= client.registration:
+        return
+    reported = _mark_reported(view, known, client)
+    view.post(
+        Kind.APPLICATION_REPORTED,
+        known.id,
+        tags=known.tags,
+        client=client.id,
+        answer=answers.new(reported, reported.resource),
+    )
+
+
+def _mark_reported(view: View, application: Application, client: Client) -> Application:
+    standing = application.standing or Standing()
+    if standing.registration >= client.registration:
+        return application
+    marked = replace(application, standing=replace(standing, registration=client.registration))
+    view.put_application(marked)
+    return marked
+
+
+def _same_ask(operation: op.Ask, tags: Tags, waiting: Sequence[Application]) -> bool:
+    first = waiting[0]
+    placement = None if operation.placement is None else write_placement(operation.placement)
+    return (
+        len(waiting) == len(operation.ids)
+        and same(first.requested, operation.resource)
+        and first.priority == operation.priority
+        and first.request == operation.request
+        and first.tags == tags
+        and (first.placement or {}).get("selector") == (placement or {}).get("selector")
+        and (first.standing or Standing()).run_for == operation.run_for
+    )
+
+
+def _reported_before(view: View, operation: op.BookAllocation) -> Application | None:
+    """The allocation that is reported, if it is known; else an ask that it answers."""
+    live = view.named(operation.name)
+    uuid = operation.request.get("uuid")
+    for each in live:
+        if each.id == operation.id or (uuid is not None and each.request.get("uuid") == uuid):
+            return each
+    anonymous = operation.request.get("anonymous", False)
+    for each in live:
+        if each.state is State.WAITING or (anonymous and each.state in HOLDING):
+            return each
+    return None
+
+
+def _new_allocation(view: View, operation: op.BookAllocation, parent: Application | None) -> Application:
+    request = {key: value for key, value in operation.request.items() if key != "anonymous"}
+    application_id = operation.id
+    if application_id in view.applications:  # it has ended here, and yet it runs
+        request["uuid"], application_id = operation.request.get("uuid", operation.id), operation.spare_id
+    return Application(
+        id=application_id,
+        state=State.WAITING,
+        tags=operation.tags,
+        label_ids=(),
+        requested=without_zeros(operation.resource),
+        request=request,
+        priority=operation.priority,
+        lock_seconds=0,
+        created_at=view.now,
+        since=view.now,
+        client=operation.client.id,
+        name=operation.name,
+        parent=None if parent is None else parent.id,
+        standing=Standing(operation.client.registration),
+    )

@@ -1,0 +1,43 @@
+"""Reading the properties of a queue: those with a meaning are checked, others are kept as they are."""
+
+import re
+
+from rm_service.domain.queue_config import QueueConfigError
+from rm_service.domain.queue_fields import INT32_MAX, read_object, read_text, read_whole
+from rm_service.domain.tags import key_fault
+
+MAX_PROPERTIES = 100
+
+_CHOICES = {
+    "application.sort.policy": ("fifo", "fair", "stateaware"),
+    "application.sort.priority": ("enabled", "disabled"),
+    "priority.policy": ("default", "fence"),
+    "preemption.policy": ("default", "fence", "disabled"),
+}
+_DURATIONS = frozenset(
+    {"application.unschedasks.backoff.delay", "preemption.delay", "quota.preemption.delay"}
+)
+_DURATION = re.compile(r"([0-9]{1,9}(\.[0-9]{1,9})?(ns|us|ms|s|m|h))+|0")
+
+
+def read_properties(document: object, path: str) -> dict[str, str]:
+    """The properties by name. Raises QueueConfigError."""
+    fields = read_object(document, path)
+    if len(fields) > MAX_PROPERTIES:
+        raise QueueConfigError(path, f"at most {MAX_PROPERTIES} properties are allowed")
+    return {name: _read_property(name, value, path) for name, value in fields.items()}
+
+
+def _read_property(name: str, document: object, path: str) -> str:
+    if key_fault(name):
+        raise QueueConfigError(path, "has a property whose name is none")
+    here = f"{path}.{name}"
+    text = str(document).lower() if isinstance(document, bool) else read_text(document, here)
+    choices = _CHOICES.get(name)
+    if choices and text.lower() not in choices:
+        raise QueueConfigError(here, f"must be one of {', '.join(choices)}")
+    if name == "priority.offset":
+        read_whole(text, here, -INT32_MAX - 1, INT32_MAX)
+    if name in _DURATIONS and not _DURATION.fullmatch(text):
+        raise QueueConfigError(here, "must be a duration like 30s or 1m30s")
+    return text

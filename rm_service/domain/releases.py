@@ -1,0 +1,112 @@
+"""What a client gives back: allocations, asks, whole applications, and what it no longer reports."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rm_service.domain import client_operations as op
+from rm_service.domain.application import HOLDING, LIVE, Application, Standing, State
+from rm_service.domain.asks import ask
+from rm_service.domain.clients import Client, Termination
+from rm_service.domain.events import Kind
+from rm_service.domain.lease import end, end_whole, unknown
+from rm_service.domain.outcomes import Done, Outcome
+from rm_service.domain.placing import read_placement
+from rm_service.domain.view import View
+
+BY_REQUEST = "allocation remove as per RM request"
+UNREPORTED = "not reported again after its resource manager had registered anew"
+
+_ENDED = {
+    Termination.TIMEOUT: State.EXPIRED,
+    Termination.PREEMPTED_BY_SCHEDULER: State.PREEMPTED,
+    Termination.PLACEHOLDER_REPLACED: State.RELEASED,
+}
+"""What a client's confirmation, by the same word that it was told, makes of an allocation."""
+
+
+def release_allocation(view: View, operation: op.ReleaseAllocation) -> Outcome:
+    """Give back what is named; what is not known is none, and no error."""
+    for application in _named(view, operation):
+        if application.state is State.WAITING:
+            if operation.only_ask or operation.termination is not Termination.TIMEOUT:
+                end(view, application, State.RELEASED, "cancelled", quiet=True)
+        elif application.state in HOLDING and not operation.only_ask:
+            _release(view, operation, application)
+    return Done()
+
+
+def remove_application(view: View, operation: op.RemoveApplication) -> Outcome:
+    """End an application and its members; one that is not known is no error."""
+    for application in view.named(operation.name):
+        end_whole(view, application, State.RELEASED, operation.message, asks_quiet=True)
+    return Done()
+
+
+def forget(view: View, operation: op.ForgetApplication) -> Outcome:
+    """End what its client, registered anew, has not reported again."""
+    application = view.applications.get(operation.id)
+    if application is None:
+        return unknown(operation.id)
+    if application.state not in LIVE or reported(application.standing, operation.client):
+        return Done(application=application, repeated=True)
+    return Done(application=end_whole(view, application, State.RELEASED, UNREPORTED))
+
+
+def tell(view: View, operation: op.Tell) -> Outcome:
+    """Write down an answer that needed no decision."""
+    view.post(Kind.CLIENT_REJECTED, operation.subject, client=operation.client.id, answer=operation.answer)
+    return Done()
+
+
+def reported(standing: Standing | None, client: Client) -> bool:
+    """Whether something was reported under this registration of its client."""
+    return standing is None or standing.registration >= client.registration
+
+
+def _named(view: View, operation: op.ReleaseAllocation) -> Sequence[Application]:
+    """What a release means: by id, else by key, else everything of an application."""
+    by_key = [] if operation.name is None else view.named(operation.name)
+    if operation.id is not None:
+        known = view.applications.get(operation.id)
+        if known is not None and known.client == operation.client.id:
+            return [known]
+        candidates = by_key if operation.name is not None else _members(view, operation.parent)
+        return [each for each in candidates if each.request.get("uuid") == operation.id]
+    return by_key if operation.name is not None else _members(view, operation.parent)
+
+
+def _members(view: View, name: str | None) -> list[Application]:
+    parents = [] if name is None else view.named(name)
+    ids = [member_id for parent in parents for member_id in view.lookup.members_of(parent.id)]
+    return [view.applications[member_id] for member_id in ids]
+
+
+def _release(view: View, operation: op.ReleaseAllocation, application: Application) -> None:
+    termination = operation.termination
+    if termination is Termination.SCHEDULING_FAILED_ON_RM:
+        _ask_anew(view, operation, application)
+    elif termination in _ENDED:
+        end(view, application, _ENDED[termination], application.reason, quiet=True)
+    else:
+        end(view, application, State.RELEASED, BY_REQUEST)
+
+
+def _ask_anew(view: View, operation: op.ReleaseAllocation, application: Application) -> None:
+    """The client could not start it: it gives its room back and waits again, elsewhere if need be."""
+    end(view, application, State.RELEASED, "could not be started", quiet=True, replaced=True)
+    placement = None if application.placement is None else read_placement(application.placement)
+    own = {key: value for key, value in application.tags.items() if placement is None or key != "node"}
+    standing = application.standing or Standing()
+    again = op.Ask(
+        client=replace(operation.client, registration=standing.registration),
+        ids=(operation.spare_id,),
+        name=application.name or "",
+        parent=operation.parent,
+        tags=own,
+        resource=application.requested,
+        priority=application.priority,
+        run_for=standing.run_for,
+        placement=placement,
+        request=application.request,
+    )
+    ask(view, again)

@@ -1,0 +1,1 @@
+"""The Scheduler Interface: what resource managers say in its three dialects, and what they are answered."""

@@ -1,0 +1,134 @@
+"""The clients: resource managers as they registered, remembered by each process for a second."""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+
+import structlog
+from sqlalchemy import RowMapping, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from rm_service.domain.clients import Client
+from rm_service.domain.queue_config import Configuration, PartitionConfig
+from rm_service.ledger import tables
+from rm_service.ledger.errors import LedgerUnavailableError
+from rm_service.ledger.ledger import Ledger
+from rm_service.services.si.errors import NotRegisteredError
+from rm_service.services.si.names import partition_name, plain_partition
+from rm_service.services.si.policies import default_policy, parse_config, policy
+
+REMEMBERED_SECONDS = 1.0
+NODE_POOL = "rm.nodePool"
+RESYNC = "rm.resync"
+TIMEOUT = "rm.executionTimeout"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClient:
+    """A resource manager under its present registration."""
+
+    client: Client
+    configuration: Configuration = field(repr=False)
+    extra: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def partition(self, name: str) -> tuple[str, PartitionConfig | None]:
+        """The partition's name in the ledger, and its configuration; None if the RM has no such partition."""
+        partition = partition_name(self.client.id, name)
+        if not partition.startswith(f"[{self.client.id}]"):
+            return partition, None
+        return partition, self.configuration.partition(plain_partition(partition).lower())
+
+    @property
+    def shares_nodes(self) -> bool:
+        """Whether it names the ledger's own nodes, on which every door draws."""
+        return self.extra.get(NODE_POOL) == "shared"
+
+    def node_partition(self, partition: str) -> str:
+        """The partition that the nodes of one of its partitions are registered under."""
+        return "" if self.shares_nodes else partition
+
+
+def configuration_of(config: str, policy_group: str) -> Configuration:
+    """The configuration that counts: the text that was sent, else the policy group's, else the default one.
+
+    Raises QueueConfigError.
+    """
+    if config.strip():
+        return parse_config(config)
+    found = policy(policy_group) if policy_group else None
+    if found is None and policy_group:
+        _log.warning("si_unknown_policy_group", policy_group=policy_group, used="default")
+    return found or default_policy()
+
+
+class Clients:
+    """The clients that this process has heard of."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._known: dict[str, tuple[KnownClient, float]] = {}
+        self._refreshing: set[str] = set()
+        self._lock = Lock()
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="si-clients")
+
+    def get(self, rm_id: str) -> KnownClient:
+        """The client of this id. Only the first time does this wait for the database.
+
+        Raises NotRegisteredError, LedgerUnavailableError.
+        """
+        found = self._known.get(rm_id)
+        if found is None:
+            return self.read(rm_id)
+        known, read_at = found
+        if time.monotonic() - read_at > REMEMBERED_SECONDS:
+            self._refresh(rm_id)
+        return known
+
+    def read(self, rm_id: str) -> KnownClient:
+        """The same, as the database has it now."""
+        columns = tables.si_client.c
+        query = select(
+            columns.registration, columns.config, columns.policy_group, columns.extra_config
+        ).where(columns.rm_id == rm_id)
+        try:
+            with self._ledger.readers.connect() as connection:
+                row = connection.execute(query).mappings().first()
+        except SQLAlchemyError as error:
+            raise LedgerUnavailableError(str(error)) from error
+        if row is None:
+            raise NotRegisteredError(rm_id)
+        before = self._known.get(rm_id)
+        known = _known(rm_id, row, None if before is None else before[0])
+        self._known[rm_id] = (known, time.monotonic())
+        return known
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def _refresh(self, rm_id: str) -> None:
+        with self._lock:
+            if rm_id in self._refreshing:
+                return
+            self._refreshing.add(rm_id)
+        self._threads.submit(self._read_again, rm_id)
+
+    def _read_again(self, rm_id: str) -> None:
+        try:
+            self.read(rm_id)
+        except (LedgerUnavailableError, NotRegisteredError) as error:
+            _log.warning("si_client_unreadable", rm_id=rm_id, error=str(error))
+        finally:
+            with self._lock:
+                self._refreshing.discard(rm_id)
+
+
+def _known(rm_id: str, row: RowMapping, before: KnownClient | None) -> KnownClient:
+    """A registration never changes: what was read of it once need not be parsed again."""
+    if before is not None and before.client.registration == row["registration"]:
+        return before
+    configuration = configuration_of(row["config"], row["policy_group"])
+    return KnownClient(Client(rm_id, row["registration"]), configuration, row["extra_config"])

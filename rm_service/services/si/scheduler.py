@@ -1,0 +1,220 @@
+"""The scheduler's service: a resource manager registers, and everything it says becomes the ledger's work."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from threading import Lock
+
+import structlog
+
+from rm_service.domain import operations as op
+from rm_service.domain.clients import Client
+from rm_service.domain.outcomes import Done, Outcome, Refused
+from rm_service.domain.queue_config import Configuration, QueueConfigError
+from rm_service.domain.queue_limits import limits_of
+from rm_service.domain.tags import Tags
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.resync import give_up_unreported
+from rm_service.services.si import allocation_operations as allocations
+from rm_service.services.si import application_operations as applications
+from rm_service.services.si.clients import RESYNC, Clients, KnownClient, configuration_of
+from rm_service.services.si.errors import RegistrationRefusedError
+from rm_service.services.si.names import (
+    CREATION_TIME,
+    application_name,
+    partition_name,
+    tag_fault,
+)
+from rm_service.services.si.node_operations import node_groups
+from rm_service.services.si.requests import Ask, Registration, Update
+
+CHUNK = 500
+"""The most operations of one message that share a batch."""
+MAX_RM_ID = 128
+REMEMBERED_APPLICATIONS = 100_000
+
+_log = structlog.get_logger(__name__)
+
+
+class SchedulerService:
+    """What a façade of the Scheduler Interface hands its requests to. Every method may be called anywhere."""
+
+    def __init__(self, ledger: Ledger, *, resync_seconds: int) -> None:
+        self._ledger = ledger
+        self._resync_seconds = resync_seconds
+        self._clients = Clients(ledger)
+        self._tags: dict[str, Tags] = {}
+        self._lock = Lock()
+
+    def register(self, registration: Registration) -> None:
+        """Register a resource manager, or register it anew: then it has to report again what it has.
+
+        Raises RegistrationRefusedError (nothing was taken), and what the ledger raises.
+        """
+        rm_id = registration.rm_id
+        reason = _rm_id_fault(rm_id) or _texts_fault(registration)
+        if reason is not None:
+            raise RegistrationRefusedError(reason)
+        try:
+            configuration = configuration_of(registration.config, registration.policy_group)
+        except QueueConfigError as error:
+            raise RegistrationRefusedError(str(error)) from error
+        outcome = self._ledger.submit_whole(
+            op.RegisterClient(
+                id=rm_id,
+                version=registration.version,
+                policy_group=registration.policy_group,
+                build_info=registration.build_info,
+                config=registration.config,
+                extra_config=registration.extra_config,
+                limits=_limits(rm_id, configuration),
+                resync_seconds=self._resync_seconds,
+            )
+        )
+        if isinstance(outcome, Refused):
+            raise RegistrationRefusedError(outcome.detail)
+        known = self._clients.read(rm_id)
+        if registration.extra_config.get(RESYNC) == "wipe":
+            give_up_unreported(self._ledger, Client(rm_id, known.client.registration))
+        _log.info("si_registered", rm_id=rm_id, registration=known.client.registration)
+
+    def update(self, update: Update) -> Future[None]:
+        """Carry out what a message asks for, in the order of the fields of Update.
+
+        The future ends when all of it is committed, or with what the ledger raises. Raises
+        NotRegisteredError.
+        """
+        known = self._clients.get(update.rm_id)
+        futures: list[Future[list[Outcome]]] = []
+        first = self._add_applications(known, update, futures)
+        for change in update.nodes:
+            for group in node_groups(known, change, update.dialect):
+                if group.atomic:
+                    self._enqueue(first, futures)
+                    futures.append(self._ledger.enqueue(group.operations, atomic=True))
+                    first = []
+                else:
+                    first += group.operations
+        for allocation in update.allocations:
+            tags = self._tags_of(known, allocation.partition, allocation.application)
+            first.append(allocations.book_allocation(known, allocation, tags))
+        for ask in _by_age(update.asks):
+            tags = self._tags_of(known, ask.partition, ask.application)
+            first.append(allocations.ask(known, ask, tags))
+        first += [allocations.release(known, release) for release in update.releases]
+        first += [applications.remove_application(known, removal) for removal in update.removals]
+        self._enqueue(first, futures)
+        return _all_of(futures)
+
+    def close(self) -> None:
+        """Read no more about clients."""
+        self._clients.close()
+
+    def _add_applications(
+        self, known: KnownClient, update: Update, futures: list[Future[list[Outcome]]]
+    ) -> list[op.DecidedOperation]:
+        operations: list[op.DecidedOperation] = []
+        for request in update.applications:
+            translated = applications.add_application(known, request)
+            if translated.limit is not None and self._changes(translated.limit):
+                self._enqueue(operations, futures)
+                operations = []
+                futures.append(self._ledger.enqueue_whole(translated.limit))
+            operation = translated.operation
+            operations.append(operation)
+            if isinstance(operation, op.AddApplication):
+                self._remember(operation.name, operation.tags)
+        return operations
+
+    def _changes(self, limit: op.SetLimit) -> bool:
+        """Whether a limit is not in force yet, as far as is known."""
+        known = self._ledger.book().limits.resolve(limit.tags)
+        return known is None or dict(known.total) != dict(limit.total)
+
+    def _enqueue(
+        self, operations: Sequence[op.DecidedOperation], futures: list[Future[list[Outcome]]]
+    ) -> None:
+        for start in range(0, len(operations), CHUNK):
+            future = self._ledger.enqueue(operations[start : start + CHUNK])
+            future.add_done_callback(self._learn)
+            futures.append(future)
+
+    def _learn(self, future: Future[list[Outcome]]) -> None:
+        """Remember what the tags of an application are, from the first of its allocations."""
+        if future.cancelled() or future.exception() is not None:
+            return
+        for outcome in future.result():
+            application = outcome.application if isinstance(outcome, Done) else None
+            if application is not None and application.parent is not None and "app" in application.tags:
+                name = application_name(application.tags["partition"], application.tags["app"])
+                if name not in self._tags:
+                    self._remember(name, application.tags)
+
+    def _tags_of(self, known: KnownClient, partition: str, application: str) -> Tags:
+        name = application_name(partition_name(known.client.id, partition), application)
+        return self._tags.get(name, {})
+
+    def _remember(self, name: str, tags: Tags) -> None:
+        with self._lock:
+            if len(self._tags) >= REMEMBERED_APPLICATIONS:
+                self._tags.clear()
+            self._tags[name] = tags
+
+
+def _by_age(asks: Sequence[Ask]) -> Iterable[Ask]:
+    """The asks of a message as they were created, where the RM says when."""
+    if not any(CREATION_TIME in ask.tags for ask in asks):
+        return asks
+    return sorted(asks, key=_created)
+
+
+def _created(ask: Ask) -> int:
+    text = ask.tags.get(CREATION_TIME, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
+
+
+def _limits(rm_id: str, configuration: Configuration) -> list[tuple[Tags, dict[str, int]]]:
+    return [
+        (row.tags, dict(row.total))
+        for config in configuration.partitions
+        for row in limits_of(config, partition_name(rm_id, config.name))
+    ]
+
+
+def _rm_id_fault(rm_id: str) -> str | None:
+    if not rm_id:
+        return "partition cannot be created without name or RM, one is not set"
+    if len(rm_id) > MAX_RM_ID:
+        return f"rmID is longer than {MAX_RM_ID} characters"
+    if "]" in rm_id or "[" in rm_id:
+        return "rmID holds no square brackets"
+    return tag_fault(rm_id)
+
+
+def _texts_fault(registration: Registration) -> str | None:
+    """What cannot be kept: no database takes this character in a text."""
+    texts = (registration.version, registration.policy_group, registration.config)
+    return "a text holds the character NUL" if any("\0" in text for text in texts) else None
+
+
+def _all_of(futures: Sequence[Future[list[Outcome]]]) -> Future[None]:
+    """A future that ends when the last of these does, with the first error if there is one."""
+    whole: Future[None] = Future()
+    if not futures:
+        whole.set_result(None)
+        return whole
+    lock, left = Lock(), [len(futures)]
+
+    def done(_: Future[list[Outcome]]) -> None:
+        with lock:
+            left[0] -= 1
+            if left[0]:
+                return
+        error = next((found for future in futures if (found := future.exception()) is not None), None)
+        if error is None:
+            whole.set_result(None)
+        else:
+            whole.set_exception(error)
+
+    for future in futures:
+        future.add_done_callback(done)
+    return whole

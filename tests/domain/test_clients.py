@@ -1,0 +1,624 @@
+"""Clients: what they ask for is granted as used, everything that happens is told to them once."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rm_service.domain import operations as op
+from rm_service.domain.amounts import INT64_MAX
+from rm_service.domain.application import State
+from rm_service.domain.clients import Termination
+from rm_service.domain.outcomes import Code, Done
+from tests.client_words import (
+    AGAIN,
+    OTHER,
+    RM,
+    adding,
+    asking,
+    booking,
+    creating_node,
+    decommissioning,
+    kinds,
+    of_kind,
+    partition_of,
+    phases,
+    releasing,
+    removing,
+    running,
+)
+from tests.domain.client_ledger import ClientLedger, check_balances, check_members
+from tests.domain.pure_ledger import application_of, refusal
+
+HERE = {"partition": partition_of(RM)}
+
+
+@pytest.fixture
+def ledger() -> Iterator[ClientLedger]:
+    """With one node of 10 and one application; at the end everything must add up."""
+    ledger = ClientLedger({f"partition={partition_of(RM)},queue=root.tiny": {"memory": 2, "apps": 1}})
+    ledger.in_one_batch([creating_node(), adding()])
+    yield ledger
+    check_members(ledger)
+    check_balances(ledger)
+
+
+def left(ledger: ClientLedger, node: str = "n1") -> int:
+    return ledger.account(**HERE, node=node).left()["memory"]
+
+
+class TestAsks:
+    def test_an_ask_with_room_is_in_use_at_once_and_the_client_is_told_everything(
+        self, ledger: ClientLedger
+    ) -> None:
+        ask = asking("k", memory=3, priority=7, request={"tags": {"a": "b"}, "originator": True})
+        (new,) = of_kind(ledger.told_by(ask), "new")
+        granted = ledger.application(ask.ids[0])
+        assert (granted.state, granted.used, granted.deadline) == (State.USED, {"memory": 3}, None)
+        assert new == {
+            "kind": "new",
+            "partition": partition_of(RM),
+            "app": "app-1",
+            "key": "k",
+            "id": granted.id,
+            "node": "n1",
+            "resource": {"memory": 3},
+            "tags": {"a": "b"},
+            "priority": 7,
+            "task_group": "",
+            "placeholder": False,
+            "originator": True,
+            "preemption": None,
+            "queue": "root.a",
+        }
+        assert ledger.account(user="alice").balance.used == {"apps": 1, "memory": 3}
+        assert ledger.account(**HERE, queue="root").balance.used == {"apps": 1, "memory": 3}
+
+    def test_an_ask_without_room_waits_untold_until_there_is_some(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("big", memory=8))
+        assert of_kind(ledger.told_by(asking("next", memory=8)), "new") == []
+        assert ledger.states("next") == [State.WAITING]
+        (new,) = of_kind(ledger.told_by(releasing("big")), "new")
+        assert new["key"] == "next"
+
+    def test_an_ask_for_several_is_several_allocations_of_one_key(self, ledger: ClientLedger) -> None:
+        told = ledger.told_by(asking("k", memory=4, count=3))
+        news = of_kind(told, "new")
+        assert [new["key"] for new in news] == ["k", "k"]
+        assert len({new["id"] for new in news}) == 2
+        assert ledger.states("k") == [State.USED, State.USED, State.WAITING]
+        assert len(of_kind(ledger.told_by(releasing(id=str(news[0]["id"]))), "new")) == 1
+
+    def test_an_ask_of_an_unknown_application_is_rejected(self, ledger: ClientLedger) -> None:
+        refused = refusal(ledger.do(asking("k", "nobody")))
+        assert refused.code is Code.UNKNOWN_APPLICATION
+        assert ledger.told()[-1] == {
+            "kind": "rejected_ask",
+            "app": "nobody",
+            "key": "k",
+            "reason": "failed to find application nobody",
+        }
+
+    def test_an_ask_comes_after_its_application_in_one_batch(self, ledger: ClientLedger) -> None:
+        told = ledger.told_by(adding("app-2"), asking("k", "app-2"), releasing("k", "app-2"))
+        assert kinds(told) == [
+            "accepted_application",
+            "new",
+            "updated_application",
+            "updated_application",
+            "released",
+            "updated_application",
+        ]
+        assert phases(told, "app-2") == ["Accepted", "Running", "Completing"]
+
+    def test_without_an_application_an_ask_stands_for_itself(self, ledger: ClientLedger) -> None:
+        (new,) = ledger.told_by(asking("k", None, memory=2))
+        assert (new["kind"], new["app"]) == ("new", "")
+        ledger.do(releasing())
+        assert left(ledger) == 8, "what is released as all of an application is never an independent one"
+        (released,) = ledger.told_by(releasing("k", None))
+        assert released["termination"] == "STOPPED_BY_RM"
+
+    def test_members_have_the_tags_of_their_application_whatever_they_say(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=2, queue="root.other")
+        ledger.do(ask)
+        assert ledger.application(ask.ids[0]).tags["queue"] == "root.a"
+
+    def test_a_required_node_is_the_only_one(self, ledger: ClientLedger) -> None:
+        ledger.do(creating_node("n2", 100))
+        ledger.do(asking("big", memory=10, node="n1"))
+        assert ledger.of(asking("k", memory=1, node="n1")).state is State.WAITING
+        assert ledger.of(asking("other", memory=1)).tags["node"] == "n2"
+        refusal(ledger.do(asking("nowhere", memory=1, node="n9")))
+        assert ledger.told()[-1]["kind"] == "rejected_ask"
+
+    def test_a_negative_room_never_grants(self, ledger: ClientLedger) -> None:
+        ledger.do(booking("huge", "n1", memory=50))
+        assert ledger.of(asking("k", memory=1)).state is State.WAITING
+
+
+class TestAskingAgain:
+    def test_the_same_ask_keeps_its_place(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("big", memory=10))
+        first, second = ledger.of(asking("a", memory=10)), ledger.of(asking("b", memory=10))
+        seq = ledger.view.seq
+        again = ledger.do(asking("a", memory=10))
+        assert isinstance(again, Done)
+        assert again.repeated
+        assert ledger.view.seq == seq, "nothing happened"
+        ledger.do(releasing("big"))
+        assert ledger.application(first.id).state is State.USED
+        assert ledger.application(second.id).state is State.WAITING
+
+    def test_another_ask_of_the_key_replaces_the_one_that_waits_untold(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("big", memory=10))
+        old = ledger.of(asking("a", memory=10, count=2))
+        told = ledger.told_by(asking("a", memory=4, priority=3))
+        assert told == [], "the client has said so itself; the application stays in its phase"
+        assert ledger.application(old.id).state is State.RELEASED
+        assert ledger.states("a") == [State.WAITING]
+        (new,) = of_kind(ledger.told_by(releasing("big")), "new")
+        assert (new["resource"], new["priority"]) == ({"memory": 4}, 3)
+
+    def test_an_ask_that_is_allocated_in_part_is_not_allocated_anew(self, ledger: ClientLedger) -> None:
+        """maxAllocations is the most that there are of a key, not how many more."""
+        ledger.do(asking("k", memory=4, count=3))
+        assert ledger.states("k") == [State.USED, State.USED, State.WAITING]
+        place = ledger.view.named(f"{partition_of(RM)}/app-1/k")[2].wait_seq
+        ledger.do(asking("k", memory=4, count=3))
+        assert ledger.states("k") == [State.USED, State.USED, State.WAITING]
+        assert ledger.view.named(f"{partition_of(RM)}/app-1/k")[2].wait_seq == place
+        ledger.do(asking("k", memory=4, count=2))
+        assert ledger.states("k") == [State.USED, State.USED]
+        ledger.do(asking("k", memory=4, count=4))
+        assert ledger.states("k") == [State.USED, State.USED, State.WAITING, State.WAITING]
+
+    def test_once_allocated_another_amount_is_a_resize_even_beyond_the_room(
+        self, ledger: ClientLedger
+    ) -> None:
+        ask = asking("k", memory=4)
+        ledger.do(ask)
+        assert ledger.told_by(asking("k", memory=12)) == []
+        resized = ledger.application(ask.ids[0])
+        assert (resized.used, resized.over_limit, left(ledger)) == ({"memory": 12}, True, -2)
+        ledger.do(asking("k", memory=2))
+        assert (ledger.application(ask.ids[0]).over_limit, left(ledger)) == (False, 8)
+
+    def test_a_smaller_allocation_lets_others_in(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("k", memory=10))
+        ledger.do(asking("next", memory=6))
+        (new,) = of_kind(ledger.told_by(asking("k", memory=4)), "new")
+        assert new["key"] == "next"
+
+    def test_a_replacement_that_is_refused_leaves_the_old_ask_where_it_was(
+        self, ledger: ClientLedger
+    ) -> None:
+        ledger.do(asking("big", memory=10))
+        old = ledger.of(asking("k", memory=5))
+        refusal(ledger.do(asking("k", memory=5, node="unknown")))
+        assert ledger.application(old.id).state is State.WAITING
+        ledger.do(releasing("big"))
+        assert ledger.application(old.id).state is State.USED
+
+    def test_what_does_not_fit_64_bits_is_rejected_whole(self, ledger: ClientLedger) -> None:
+        for name in ("huge-1", "huge-2", "huge-3"):
+            ledger.do(creating_node(name, INT64_MAX))
+        before = left(ledger)
+        half = INT64_MAX // 2 + 1
+        refused = refusal(ledger.do(asking("k", count=3, memory=half)))
+        assert refused.code is Code.OVERFLOW
+        assert ledger.states("k") == [], "the first would fit, but a refused ask changes nothing"
+        assert kinds(ledger.told())[-1] == "rejected_ask"
+        assert of_kind(ledger.told(), "new") == []
+        assert left(ledger) == before
+
+    def test_a_waiter_that_would_overflow_stays_and_those_behind_it_go_on(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("gate", memory=10))
+        huge = ledger.of(asking("huge", memory=INT64_MAX))
+        small = ledger.of(asking("small", memory=1, node="n1"))
+        ledger.in_one_batch([asking("used", memory=1, node="n1"), creating_node("n2", INT64_MAX)])
+        assert ledger.application(huge.id).state is State.WAITING
+        ledger.do(releasing("gate"))
+        assert ledger.application(small.id).state is State.USED
+
+
+class TestBooking:
+    def test_what_runs_is_booked_beyond_every_limit_flagged_and_echoed(self, ledger: ClientLedger) -> None:
+        ledger.do(adding("tiny", queue="root.tiny"))
+        booked = ledger.of(booking("k", "n1", "tiny", memory=12))
+        assert (booked.state, booked.over_limit, left(ledger)) == (State.USED, True, -2)
+        new = of_kind(ledger.told(), "new")[-1]
+        assert (new["id"], new["node"], new["resource"]) == (booked.id, "n1", {"memory": 12})
+
+    def test_a_report_of_the_same_changes_nothing_and_another_amount_is_a_resize(
+        self, ledger: ClientLedger
+    ) -> None:
+        report = booking("k", "n1", memory=3)
+        ledger.do(report)
+        seq = ledger.view.seq
+        ledger.do(report)
+        assert ledger.view.seq == seq
+        assert ledger.told_by(booking("k", "n1", memory=5, id=report.id)) == []
+        assert left(ledger) == 5
+
+    def test_the_reported_node_and_application_must_be_known(self, ledger: ClientLedger) -> None:
+        ledger.do(booking("k", "n9"))
+        ledger.do(booking("l", "n1", "nobody"))
+        assert [answer["reason"] for answer in of_kind(ledger.told(), "rejected_allocation")] == [
+            "failed to find node n9",
+            "failed to find application nobody",
+        ]
+
+    def test_a_report_answers_the_ask_of_its_key_with_the_amount_that_runs(
+        self, ledger: ClientLedger
+    ) -> None:
+        ledger.do(asking("big", memory=10))
+        ask = asking("k", memory=5)
+        ledger.do(ask)
+        (new,) = of_kind(ledger.told_by(booking("k", "n1", memory=2, anonymous=True)), "new")
+        assert (new["id"], new["resource"]) == (ask.ids[0], {"memory": 2})
+        assert ledger.states("k") == [State.USED]
+        assert ledger.account(user="alice").balance.used["memory"] == 12
+
+    def test_an_id_of_the_clients_own_is_kept_when_it_answers_an_ask(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("big", memory=10))
+        ledger.do(asking("k", memory=5, count=2))
+        ledger.do(booking("k", "n1", memory=5, uuid="pod-17"))
+        assert sorted(ledger.states("k")) == [State.USED, State.WAITING], "one of the two asked for"
+        assert of_kind(ledger.told(), "new")[-1]["id"] == "pod-17"
+        (released,) = of_kind(ledger.told_by(releasing(id="pod-17")), "released")
+        assert released["id"] == "pod-17"
+
+    def test_one_uuid_of_the_clients_own_is_one_allocation(self, ledger: ClientLedger) -> None:
+        first = ledger.of(booking("k", "n1", uuid="pod-17", memory=2))
+        again = ledger.of(booking("k", "n1", uuid="pod-17", memory=2))
+        assert first.id == again.id
+        ledger.of(booking("k", "n1", uuid="pod-18", memory=2))
+        assert left(ledger) == 6
+        ledger.do(releasing("k", id="pod-17"))
+        assert left(ledger) == 8
+
+    def test_an_id_that_has_ended_here_runs_on_once(self, ledger: ClientLedger) -> None:
+        report = booking("k", "n1", memory=3)
+        ledger.do(report)
+        ledger.do(releasing(id=report.id))
+        for _ in range(3):
+            ledger.do(booking("k", "n1", memory=3, id=report.id))
+        assert ledger.states("k") == [State.USED]
+        assert of_kind(ledger.told(), "new")[-1]["id"] == report.id
+        ledger.do(releasing(id=report.id))
+        assert ledger.states("k") == []
+        assert running(ledger.told()) == {}
+
+    def test_an_id_that_somebody_else_has_is_left_to_them(self, ledger: ClientLedger) -> None:
+        mine = ledger.of(booking("k", "n1", memory=3))
+        ledger.do(creating_node(client=OTHER))
+        ledger.do(adding(client=OTHER))
+        ledger.do(booking("k", "n1", memory=4, id=mine.id, client=OTHER))
+        assert ledger.application(mine.id).client == RM.id
+        assert of_kind(ledger.told(OTHER), "new")[0]["id"] == mine.id
+        assert left(ledger) == 7
+        ledger.do(releasing(id=mine.id, client=OTHER))
+        assert list(running(ledger.told(OTHER))) == []
+        assert ledger.application(mine.id).state is State.USED
+
+    def test_a_report_that_does_not_fit_64_bits_changes_nothing(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("big", memory=10))
+        waiting = ledger.of(asking("k", memory=5))
+        told = ledger.told_by(booking("k", "n1", memory=INT64_MAX, anonymous=True))
+        assert kinds(told) == ["rejected_allocation"]
+        assert ledger.application(waiting.id).state is State.WAITING
+
+    def test_a_foreign_one_counts_on_its_node_alone(self, ledger: ClientLedger) -> None:
+        ledger.do(booking("static-pod", "n1", None, memory=4, anonymous=True))
+        ledger.do(booking("static-pod", "n1", None, memory=5, anonymous=True))
+        assert left(ledger) == 5
+        assert "memory" not in ledger.account(user="alice").balance.used
+        ledger.do(releasing("static-pod", None))
+        assert left(ledger) == 10
+
+
+class TestReleases:
+    def test_a_release_by_id_by_key_and_of_all(self, ledger: ClientLedger) -> None:
+        one, two = asking("k", memory=1, count=3), asking("l", memory=1)
+        ledger.in_one_batch([one, two, asking("w", memory=50)])
+        assert kinds(ledger.told_by(releasing(id=one.ids[1]))) == ["released"]
+        assert [answer["id"] for answer in ledger.told_by(releasing("k"))] == [one.ids[0], one.ids[2]]
+        told = ledger.told_by(releasing())
+        assert [answer["id"] for answer in of_kind(told, "released")] == [two.ids[0]]
+        assert (ledger.states("w"), phases(told), left(ledger)) == ([], ["Completing"], 10)
+        (released, *_) = of_kind(told, "released")
+        assert (released["termination"], released["message"]) == (
+            "STOPPED_BY_RM",
+            "allocation remove as per RM request",
+        )
+
+    def test_a_release_in_the_batch_of_its_ask(self, ledger: ClientLedger) -> None:
+        told = ledger.told_by(asking("k"), releasing("k"), asking("w", memory=50), releasing("w"))
+        assert kinds(of_kind(told, "new") + of_kind(told, "released")) == ["new", "released"]
+        assert ledger.parent().standing is not None
+        assert ledger.holding() == [ledger.parent()]
+
+    def test_releasing_an_ask_leaves_what_is_allocated(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("k", memory=6, count=2))
+        assert ledger.states("k") == [State.USED, State.WAITING]
+        assert ledger.told_by(releasing("k", only_ask=True)) == [], "a released ask is not told"
+        assert ledger.states("k") == [State.USED]
+        ledger.do(asking("l", memory=6))
+        ledger.do(releasing(only_ask=True))
+        assert (ledger.states("k"), ledger.states("l")) == ([State.USED], [])
+
+    def test_timeout_does_not_release_an_ask(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("w", memory=50))
+        ledger.do(releasing("w", termination=Termination.TIMEOUT))
+        assert ledger.states("w") == [State.WAITING]
+
+    @pytest.mark.parametrize(
+        ("termination", "state"),
+        [
+            (Termination.TIMEOUT, State.EXPIRED),
+            (Termination.PREEMPTED_BY_SCHEDULER, State.PREEMPTED),
+            (Termination.PLACEHOLDER_REPLACED, State.RELEASED),
+        ],
+    )
+    def test_a_confirmation_is_not_answered(
+        self, ledger: ClientLedger, termination: Termination, state: State
+    ) -> None:
+        ask = asking("k")
+        ledger.do(ask)
+        told = ledger.told_by(releasing("k", termination=termination))
+        assert of_kind(told, "released") == []
+        assert ledger.application(ask.ids[0]).state is state
+
+    def test_what_is_unknown_is_ignored(self, ledger: ClientLedger) -> None:
+        releases = [
+            releasing("k"),
+            releasing("k", "nobody"),
+            releasing(app="nobody"),
+            releasing(id="no-uuid"),
+            releasing(id="00000000-0000-7000-8000-ffffffffffff"),
+            releasing(app=None),
+            removing("nobody"),
+        ]
+        assert ledger.told_by(*releases) == []
+
+    def test_nobody_releases_what_is_anothers(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("k"))
+        mine = op.ReleaseAllocation(
+            client=OTHER,
+            partition=partition_of(RM),
+            parent=f"{partition_of(RM)}/app-1",
+            name=f"{partition_of(RM)}/app-1/k",
+            id=None,
+            termination=Termination.STOPPED_BY_RM,
+        )
+        all_of_it = op.ReleaseAllocation(
+            client=OTHER,
+            partition=partition_of(RM),
+            parent=f"{partition_of(RM)}/app-1",
+            name=None,
+            id=None,
+            termination=Termination.STOPPED_BY_RM,
+        )
+        removal = op.RemoveApplication(client=OTHER, name=f"{partition_of(RM)}/app-1", message="Removed")
+        ledger.in_one_batch([mine, all_of_it, removal])
+        assert ledger.states("k") == [State.USED]
+        assert ledger.parent().state is State.USED
+
+    def test_an_application_is_not_released_like_an_allocation(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("k"))
+        ledger.do(releasing(id=ledger.parent().id))
+        assert (ledger.parent().state, ledger.states("k")) == (State.USED, [State.USED])
+
+
+class TestWhatCouldNotBeStarted:
+    FAILED = Termination.SCHEDULING_FAILED_ON_RM
+
+    def test_it_gives_its_room_back_and_is_asked_for_again(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=3, priority=2)
+        ledger.do(ask)
+        told = ledger.told_by(releasing("k", termination=self.FAILED))
+        assert kinds(told) == ["new"], "the client knows that it is over; the phase stays"
+        assert (told[0]["id"] != ask.ids[0], told[0]["priority"], left(ledger)) == (True, 2, 7)
+
+    def test_each_of_several_is_asked_for_again(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=3, count=4)
+        ledger.do(ask)
+        assert sorted(ledger.states("k")) == [State.USED] * 3 + [State.WAITING]
+        ledger.do(releasing(id=ask.ids[0], termination=self.FAILED))
+        assert sorted(ledger.states("k")) == [State.USED] * 3 + [State.WAITING]
+        ledger.do(releasing("k", termination=self.FAILED))
+        assert sorted(ledger.states("k")) == [State.USED] * 3
+
+    def test_a_key_of_which_others_run_is_asked_for_again(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=3, count=2)
+        ledger.do(ask)
+        ledger.do(releasing(app=None, id=ask.ids[0], termination=self.FAILED))
+        assert ledger.states("k") == [State.USED, State.USED]
+        assert ledger.view.named(f"{partition_of(RM)}/app-1/k")[1].parent == ledger.parent().id
+
+    def test_all_of_an_application_are_asked_for_again(self, ledger: ClientLedger) -> None:
+        ledger.in_one_batch([asking("k", memory=3, count=2), asking("l", memory=1)])
+        ledger.do(releasing(termination=self.FAILED))
+        assert ledger.states("k") == [State.USED, State.USED]
+        assert ledger.states("l") == [State.USED]
+        assert left(ledger) == 3
+
+    def test_when_its_node_is_gone_the_client_is_told_and_the_application_goes_on(
+        self, ledger: ClientLedger
+    ) -> None:
+        ledger.do(creating_node("n2"))
+        ledger.do(asking("k", node="n1"))
+        ledger.view.set_room(ledger.account(**HERE, node="n1"), None, None, None)
+        told = ledger.told_by(releasing("k", termination=self.FAILED))
+        assert kinds(told) == ["updated_application", "rejected_ask"]
+        assert phases(told) == ["Completing"]
+
+
+class TestExecutionTime:
+    def test_it_is_told_to_end_and_holds_its_room_until_that_is_confirmed(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=3, run_for=60)
+        ledger.do(ask)
+        ledger.pass_time(59)
+        ledger.sweep()
+        assert "released" not in kinds(ledger.told())
+        ledger.pass_time(1)
+        ledger.sweep()
+        (told,) = of_kind(ledger.told(), "released")
+        assert (told["termination"], told["message"], left(ledger)) == (
+            "TIMEOUT",
+            "the execution time is over",
+            7,
+        )
+        told_after = ledger.told_by(releasing(id=ask.ids[0], termination=Termination.TIMEOUT))
+        assert (of_kind(told_after, "released"), left(ledger)) == ([], 10)
+        assert ledger.application(ask.ids[0]).state is State.EXPIRED
+
+    def test_what_is_never_confirmed_ends_by_itself(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=3, run_for=60)
+        ledger.do(ask)
+        ledger.pass_time(60)
+        ledger.sweep()
+        ledger.pass_time(29)
+        ledger.sweep()
+        assert left(ledger) == 7
+        ledger.pass_time(1)
+        ledger.sweep()
+        ended = ledger.application(ask.ids[0])
+        assert (ended.state, ended.reason) == (
+            State.EXPIRED,
+            "the execution time is over; never confirmed",
+        )
+        assert len(of_kind(ledger.told(), "released")) == 1
+        assert left(ledger) == 10
+
+    def test_the_time_begins_when_it_is_granted(self, ledger: ClientLedger) -> None:
+        ledger.do(asking("big", memory=10))
+        waiting = ledger.of(asking("k", memory=3, run_for=60))
+        ledger.pass_time(1_000)
+        ledger.sweep()
+        assert ledger.application(waiting.id).state is State.WAITING
+        ledger.do(releasing("big"))
+        ledger.pass_time(59)
+        ledger.sweep()
+        assert ledger.told()[-1]["kind"] == "new"
+
+
+class TestRegisteringAgain:
+    def test_what_is_reported_again_is_told_again_once(self, ledger: ClientLedger) -> None:
+        ask = asking("k", memory=3)
+        ledger.do(ask)
+        told = ledger.told_by(adding(client=AGAIN))
+        assert kinds(told) == ["accepted_application"]
+        reports = [booking("k", "n1", memory=3, id=ask.ids[0], client=AGAIN)] * 2
+        (new,) = ledger.told_by(*reports)
+        assert (new["kind"], new["id"], new["resource"]) == ("new", ask.ids[0], {"memory": 3})
+        assert left(ledger) == 7
+
+    def test_the_same_application_twice_under_one_registration_is_rejected(
+        self, ledger: ClientLedger
+    ) -> None:
+        refused = refusal(ledger.do(adding()))
+        assert refused.detail == (
+            f"adding application app-1 to partition {partition_of(RM)}, but application already existed"
+        )
+        assert ledger.told()[-1]["kind"] == "rejected_application"
+        ledger.do(adding(client=AGAIN))
+        assert refusal(ledger.do(adding(client=AGAIN))).code is Code.ID_REUSED
+
+    def test_what_is_not_reported_again_is_given_up_and_told(self, ledger: ClientLedger) -> None:
+        kept, gone, waits = asking("kept"), asking("gone"), asking("waits", memory=50)
+        ledger.in_one_batch([kept, gone, waits])
+        parent = ledger.parent().id
+        ledger.do(booking("kept", "n1", id=kept.ids[0], client=AGAIN))
+        forgotten = [*kept.ids, *gone.ids, *waits.ids, parent]
+        told = ledger.told_by(*[op.ForgetApplication(client=AGAIN, id=each) for each in forgotten])
+        assert [(answer["kind"], answer["key"]) for answer in told] == [
+            ("released", "gone"),
+            ("released_ask", "waits"),
+        ]
+        assert list(running(ledger.told())) == list(kept.ids)
+        assert ledger.parent().state is State.USED, "who reports a member reports its application"
+
+    def test_an_application_that_is_not_reported_goes_with_its_members(self, ledger: ClientLedger) -> None:
+        ledger.in_one_batch([asking("k"), asking("w", memory=50)])
+        told = ledger.told_by(op.ForgetApplication(client=AGAIN, id=ledger.parent().id))
+        assert kinds(told) == ["released", "released_ask"]
+        assert ledger.holding() == []
+
+    def test_the_same_ask_again_keeps_its_place_and_counts_as_reported(self, ledger: ClientLedger) -> None:
+        waiting = ledger.of(asking("w", memory=50))
+        again = ledger.of(asking("w", memory=50, client=AGAIN))
+        assert again.id == waiting.id
+        assert ledger.told_by(op.ForgetApplication(client=AGAIN, id=waiting.id)) == []
+
+    def test_a_message_of_the_old_registration_comes_too_late_to_undo_the_new(
+        self, ledger: ClientLedger
+    ) -> None:
+        ask = asking("k")
+        ledger.do(ask)
+        ledger.do(booking("k", "n1", id=ask.ids[0], client=AGAIN))
+        ledger.do(booking("k", "n1", id=ask.ids[0]))
+        assert ledger.told_by(op.ForgetApplication(client=AGAIN, id=ask.ids[0])) == []
+
+    def test_what_is_to_end_is_told_again_when_it_is_reported_again(self, ledger: ClientLedger) -> None:
+        ask = asking("k", run_for=60)
+        ledger.do(ask)
+        ledger.pass_time(60)
+        ledger.sweep()
+        told = ledger.told_by(booking("k", "n1", id=ask.ids[0], client=AGAIN))
+        assert [(answer["kind"], answer.get("termination")) for answer in told] == [
+            ("new", None),
+            ("released", "TIMEOUT"),
+        ]
+
+
+def test_two_clients_have_nothing_of_each_other(ledger: ClientLedger) -> None:
+    ledger.in_one_batch([creating_node(client=OTHER), adding(client=OTHER), asking("k", client=OTHER)])
+    assert kinds(ledger.told(OTHER)) == [
+        "accepted_node",
+        "accepted_application",
+        "new",
+        "updated_application",
+        "updated_application",
+    ]
+    assert left(ledger) == 10
+    assert ledger.account(user="alice").balance.used == {"apps": 2, "memory": 1}, "but a user is one person"
+
+
+def test_a_group_that_fails_is_one_rejection_of_its_node(ledger: ClientLedger) -> None:
+    before = ledger.view.seq
+    outcomes = ledger.together(
+        [creating_node("n2"), booking("a", "n2"), booking("b", "n2", "nobody"), booking("c", "n2")]
+    )
+    assert [refusal(outcome).code for outcome in outcomes] == [
+        Code.NOT_DONE,
+        Code.NOT_DONE,
+        Code.UNKNOWN_APPLICATION,
+        Code.NOT_DONE,
+    ]
+    assert ledger.view.seq == before + 1
+    assert ledger.told()[-1] == {
+        "kind": "rejected_node",
+        "node": "n2",
+        "reason": "failed to find application nobody",
+    }
+    assert phases(ledger.told()) == [], "the application never had a member"
+    assert isinstance(ledger.do(creating_node("n2")), Done), "the node is not known"
+
+
+def test_a_group_that_fails_lets_those_who_waited_wait_on(ledger: ClientLedger) -> None:
+    ledger.in_one_batch([asking("big", memory=10), asking("w", memory=4)])
+    ledger.together(
+        [creating_node("n2"), booking("w", "n2", memory=4, anonymous=True), booking("x", "nowhere")]
+    )
+    assert ledger.states("w") == [State.WAITING]
+    ledger.do(releasing("big"))
+    assert ledger.states("w") == [State.USED]
+
+
+def test_a_decommissioned_nodes_allocation_is_released_once(ledger: ClientLedger) -> None:
+    ask = asking("k")
+    ledger.do(ask)
+    told = ledger.told_by(decommissioning(), releasing("k"), removing())
+    assert [answer["message"] for answer in of_kind(told, "released")] == ["Node n1 Removed"]
+    assert application_of(ledger.do(op.Release(ask.ids[0]))).state is State.LOST
