@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import structlog
 from flask import Flask
@@ -124,6 +125,7 @@ class Service:
             authentication,
             bind=settings.grpc_bind,
             resync_seconds=settings.si_resync_seconds,
+            policies=Path(settings.si_policies) if settings.si_policies else None,
             max_message=settings.grpc_max_message_bytes,
             reuse_port=settings.workers > 1,
         )

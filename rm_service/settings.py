@@ -44,6 +44,7 @@ class Settings:
     node_silence_seconds: int
     engine_silence_seconds: int
     wait_age_seconds: int
+    si_policies: str | None
     si_resync_seconds: int
     si_echo_seconds: int
     si_completing_seconds: int
@@ -123,6 +124,7 @@ _SCHEMA = Schema.from_dict(
         "node_silence_seconds": _from(1, 30 * _DAY),
         "engine_silence_seconds": _from(1, 30 * _DAY),
         "wait_age_seconds": _from(0, 30 * _DAY),
+        "si_policies": fields.String(required=True, allow_none=True),
         "si_resync_seconds": _from(1, 30 * _DAY),
         "si_echo_seconds": _from(0, 30 * _DAY),
         "si_completing_seconds": _from(0, 30 * _DAY),

@@ -105,13 +105,13 @@ class Metrics:
         found[0].inc()
         found[1].observe(seconds)
 
-    def operation(self, operation: str, outcome: str) -> None:
-        """One operation was decided: done, repeated, or the code of its refusal."""
+    def operation(self, operation: str, outcome: str, count: int = 1) -> None:
+        """Operations were decided: done, repeated, or refused with a code."""
         key = (operation, outcome)
         found = self._operations_of.get(key)
         if found is None:
             found = self._operations_of[key] = self._operations.labels(operation, outcome)
-        found.inc()
+        found.inc(count)
 
     def commit(self) -> None:
         """One batch was committed."""

@@ -2,12 +2,13 @@
 
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from rm_service.commands.replay_drivers import Driver, Granted, NotGranted
+from rm_service.commands.replay_drivers import Driver, NotGranted
 from rm_service.commands.trace import TraceNode, TraceTask
 from rm_service.domain.amounts import minus, plus
 
@@ -60,24 +61,65 @@ class Record:
     peak: dict[str, int] = field(default_factory=dict)
     """The most that was in use at any one time, for each dimension on its own."""
     latencies: dict[str, list[float]] = field(default_factory=dict)
-    """How long each apply, use and release took."""
+    """How long each operation took, by its name."""
     seconds: float = 0.0
     """How long the walk took, pauses included."""
-    digest: str = hashlib.sha256().hexdigest()
-    """SHA-256 over a line `name node` for each grant, in order: equal for equal grants."""
     audit: Mapping[str, Any] = field(default_factory=dict)
+    _in_use: dict[str, int] = field(default_factory=dict)
+    _grants: list[str] = field(default_factory=list)
 
     @property
     def operations(self) -> int:
         return sum(len(durations) for durations in self.latencies.values())
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 over a line `name node` for each grant, in order: equal for equal grants."""
+        return hashlib.sha256("".join(self._grants).encode()).hexdigest()
 
-class Replay:
+    def registered(self, nodes: Sequence[TraceNode]) -> None:
+        for node in nodes:
+            self.total = plus(self.total, node.total)
+        self.nodes += len(nodes)
+
+    def grant(self, task: TraceTask, node: str) -> None:
+        """A task has got its resource on this node."""
+        self._grants.append(f"{task.name} {node}\n")
+        self.granted += 1
+        self._in_use = plus(self._in_use, task.resource)
+        for dimension in task.resource:
+            self.peak[dimension] = max(self.peak.get(dimension, 0), self._in_use[dimension])
+
+    def give_back(self, task: TraceTask) -> None:
+        """A granted task has ended."""
+        self._in_use = minus(self._in_use, task.resource)
+
+    def took(self, operation: str, seconds: float) -> None:
+        self.latencies.setdefault(operation, []).append(seconds)
+
+
+class Ground(Protocol):
+    """What every replay stands on."""
+
+    def register(self, nodes: Sequence[TraceNode], trace: str) -> None:
+        """Register nodes of a trace."""
+
+    def audit(self) -> Mapping[str, Any]:
+        """The audit's verdict, in the shape of `GET /api/v1/audit`."""
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+
+
+AnyGround = TypeVar("AnyGround", bound=Ground)
+
+
+class Walk(ABC, Generic[AnyGround]):
     """One replay of a trace through a driver. What it holds at the end, it gives back."""
 
     def __init__(
         self,
-        driver: Driver,
+        driver: AnyGround,
         trace: str,
         *,
         speed: float | None = None,
@@ -90,71 +132,84 @@ class Replay:
         self.record = Record(trace)
         self._clock = clock
         self._pause = pause
-        self._held: dict[str, Granted] = {}
-        self._in_use: dict[str, int] = {}
-        self._digest = hashlib.sha256()
+        self._first = 0
+        self._began = 0.0
+        self._held: dict[str, tuple[TraceTask, str]] = {}
+        """Who holds something, by the name: the task, and the id that gives it back."""
 
     def register(self, nodes: Sequence[TraceNode], advance: Callable[[int], object]) -> None:
         """Register all nodes; `advance` hears how many each time."""
         for start in range(0, len(nodes), REGISTER_TOGETHER):
             some = nodes[start : start + REGISTER_TOGETHER]
             self.driver.register(some, self.record.trace)
-            for node in some:
-                self.record.total = plus(self.record.total, node.total)
-            self.record.nodes += len(some)
+            self.record.registered(some)
             advance(len(some))
 
     def walk(self, steps: Sequence[Step], advance: Callable[[int], object]) -> None:
-        """Take every step; `advance` hears of each. Whatever happens, nothing stays held behind it."""
-        tasks: dict[str, TraceTask] = {}
-        began = self._clock()
+        """Take every step; `advance` hears how many each time. Whatever happens, nothing stays held."""
+        self._began = self._clock()
+        self._first = steps[0].time if steps else 0
         try:
-            for step in steps:
-                self._wait_for(step, steps[0].time, began)
-                tasks[step.task.name] = step.task
-                if step.is_deletion:
-                    self._release(step.task)
-                else:
-                    self._apply(step.task)
-                advance(1)
+            self._take(steps, advance)
         finally:
-            for name in list(self._held):
-                self._release(tasks[name])
-            self.record.seconds = self._clock() - began
-            self.record.digest = self._digest.hexdigest()
+            self._give_all_back()
+            self.record.seconds = self._clock() - self._began
 
     def audit(self) -> None:
         """Ask for the audit's verdict."""
         self.record.audit = self.driver.audit()
 
-    def _wait_for(self, step: Step, first: int, began: float) -> None:
-        if self.speed is not None:
-            ahead = (step.time - first) / self.speed - (self._clock() - began)
-            if ahead > 0:
-                self._pause(ahead)
+    @abstractmethod
+    def _take(self, steps: Sequence[Step], advance: Callable[[int], object]) -> None: ...
+
+    @abstractmethod
+    def _give_all_back(self) -> None: ...
+
+    def _ahead(self, step: Step) -> float:
+        """Seconds until a step is due; 0 or less if it is."""
+        if self.speed is None:
+            return 0.0
+        return (step.time - self._first) / self.speed - (self._clock() - self._began)
+
+    def _wait_for(self, step: Step) -> None:
+        ahead = self._ahead(step)
+        if ahead > 0:
+            self._pause(ahead)
+
+
+class Replay(Walk[Driver]):
+    """One operation at a time: apply and use, later release."""
+
+    def _take(self, steps: Sequence[Step], advance: Callable[[int], object]) -> None:
+        for step in steps:
+            self._wait_for(step)
+            if step.is_deletion:
+                self._release(step.task.name)
+            else:
+                self._apply(step.task)
+            advance(1)
+
+    def _give_all_back(self) -> None:
+        for name in list(self._held):
+            self._release(name)
 
     def _apply(self, task: TraceTask) -> None:
         answer = self._timed("apply", lambda: self.driver.apply(task, self.record.trace))
         if isinstance(answer, NotGranted):
             self.record.refused[answer.reason] += 1
             return
-        self._held[task.name] = answer
+        self._held[task.name] = (task, answer.id)
         self._timed("use", lambda: self.driver.use(answer.id))
-        self._digest.update(f"{task.name} {answer.node}\n".encode())
-        self.record.granted += 1
-        self._in_use = plus(self._in_use, task.resource)
-        peak = self.record.peak
-        for dimension in task.resource:
-            peak[dimension] = max(peak.get(dimension, 0), self._in_use[dimension])
+        self.record.grant(task, answer.node)
 
-    def _release(self, task: TraceTask) -> None:
-        granted = self._held.pop(task.name, None)
-        if granted is not None:
-            self._timed("release", lambda: self.driver.release(granted.id))
-            self._in_use = minus(self._in_use, task.resource)
+    def _release(self, name: str) -> None:
+        if name in self._held:
+            task, application_id = self._held.pop(name)
+            self._timed("release", lambda: self.driver.release(application_id))
+            self.record.give_back(task)
 
     def _timed(self, operation: str, call: Callable[[], Answer]) -> Answer:
         start = self._clock()
         answer = call()
-        self.record.latencies.setdefault(operation, []).append(self._clock() - start)
+        self.record.took(operation, self._clock() - start)
         return answer

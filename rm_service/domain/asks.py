@@ -13,7 +13,7 @@ from rm_service.domain.granting import allocate, in_use
 from rm_service.domain.judging import ARRIVAL, not_registered
 from rm_service.domain.lease import book_use, end
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
-from rm_service.domain.placing import find_room, write_placement
+from rm_service.domain.placing import Finding, find_room, write_placement
 from rm_service.domain.queueing import bar_at_gate, park
 from rm_service.domain.tags import Tags
 from rm_service.domain.view import View
@@ -153,20 +153,40 @@ def _with_parent(tags: Tags, parent: Application | None) -> Tags:
 def _ask_once(
     view: View, operation: op.Ask, application_id: str, tags: Tags, parent: Application | None
 ) -> Application | Refused:
-    placement = operation.placement
-    found = find_room(view, tags, placement, operation.resource, (operation.priority, ARRIVAL))
+    found = find_room(view, tags, operation.placement, operation.resource, (operation.priority, ARRIVAL))
     if found.refusal is not None:
         return found.refusal
-    application = Application(
+    bar_at_gate(view, parent, found.judgement)
+    asked = _asked(view, operation, application_id, found, parent)
+    if not found.judgement.blocked:
+        allocate(view, asked, None)
+        return asked
+    waiting = replace(asked, state=State.WAITING, used=None, locked_at=None, used_at=None, deadline=None)
+    waiting = park(view, waiting, found.judgement)
+    members.moved(view, None, waiting)
+    return waiting
+
+
+def _asked(
+    view: View, operation: op.Ask, application_id: str, found: Finding, parent: Application | None
+) -> Application:
+    """The application of an ask as it is when it is granted at once."""
+    requested = without_zeros(operation.resource)
+    placement = operation.placement
+    return Application(
         id=application_id,
-        state=State.WAITING,
+        state=State.USED,
         tags=found.tags,
         label_ids=found.label_ids,
-        requested=without_zeros(operation.resource),
+        requested=requested,
         request=operation.request,
         priority=operation.priority,
         lock_seconds=0,
         created_at=view.now,
+        used=requested,
+        locked_at=view.now,
+        used_at=view.now,
+        deadline=view.now + operation.run_for if operation.run_for > 0 else None,
         since=view.now,
         placement=None if placement is None else write_placement(placement),
         client=operation.client.id,
@@ -174,14 +194,6 @@ def _ask_once(
         parent=None if parent is None else parent.id,
         standing=Standing(operation.client.registration, run_for=operation.run_for),
     )
-    bar_at_gate(view, application, found.judgement)
-    if found.judgement.blocked:
-        waiting = park(view, application, found.judgement)
-        members.moved(view, None, waiting)
-        return waiting
-    granted = in_use(view, replace(application, locked_at=view.now))
-    allocate(view, granted, None)
-    return granted
 
 
 def _ask_again(view: View, operation: op.Ask, allocated: Sequence[Application]) -> Application:

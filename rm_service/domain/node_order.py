@@ -18,7 +18,7 @@ Vector = tuple[int, ...]
 """Amounts by position: what is left in each requested dimension. What follows takes no part in fitting."""
 
 WIDTH = 32
-"""A block holds at most so many parts. With less than a quarter of them it joins its neighbour."""
+"""A block holds at most so many parts, 8 or more. With less than a quarter of them it joins its neighbour."""
 
 MAX_REFUSED = 16
 """So many requests that did not fit are remembered by each block."""

@@ -83,10 +83,11 @@ def _choose(
     """The first node, in the order of the strategy, under whose labels there is room too."""
     unregistered: Refused | None = None
     refused = Judgement()
+    judged = set(found.label_ids)
     for tried, node in enumerate(view.lookup.nodes_for(placement, resource)):
         tags = {**found.tags, "node": node}
         label_ids = view.lookup.labels_of(tags)
-        accounts = view.accounts_of(label_ids)
+        accounts = view.accounts_of(tuple([each for each in label_ids if each not in judged]))
         missing = not_registered(accounts)
         judgement = judge(view, accounts, resource, rank, turn_of)
         if missing is None and not judgement.blocked:

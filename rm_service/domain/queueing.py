@@ -15,8 +15,10 @@ from rm_service.domain.placing import Finding, find_room, read_placement, write_
 from rm_service.domain.reserving import reserve, with_reserved
 from rm_service.domain.view import View
 
-HEADS = 16
-"""How many waiters of one label a wake looks at."""
+STAY = 16
+"""A wake that has found so many waiters of one label who do not fit looks no further."""
+HEADS = 24
+"""How many waiters a wake looks at; more than `STAY`, so that one who was let in needs no second look."""
 
 
 def apply(view: View, operation: op.Apply) -> Outcome:
@@ -49,19 +51,19 @@ def wake(view: View, operation: op.Wake) -> Outcome:
     account.balance.wake = False
     view.changed_accounts.add(operation.label_id)
     heads = view.heads.get(operation.label_id, [])
-    somebody_left = False
+    stay = 0
     for application_id in heads[:HEADS]:
         application = view.applications[application_id]
         if application.state is State.WAITING and operation.label_id in application.waits_on:
             if lapsed(view, application):
                 end(view, application, State.EXPIRED, "no room within the wait")
             elif not _try_again(view, application, operation.label_id) and _closes(view, application_id):
-                break
+                return Done()
         still_here = view.applications[application_id]
-        somebody_left |= (
-            still_here.state is not State.WAITING or operation.label_id not in still_here.waits_on
-        )
-    if somebody_left and len(heads) > HEADS:
+        stay += still_here.state is State.WAITING and operation.label_id in still_here.waits_on
+        if stay == STAY:
+            return Done()
+    if len(heads) > HEADS:
         view.wake(account)
     return Done()
 
@@ -113,13 +115,14 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
     found = find_room(view, application.tags, placement, application.requested, rank, turn_of=label_id)
     if found.refusal is not None:
         return False
-    bar_at_gate(view, application, found.judgement)
+    bar_at_gate(view, parent_of(view, application), found.judgement)
     if not found.judgement.blocked:
         try:
             grant_waiting(view, application, found)
         except AmountOverflowError:
             return False
-        view.freed(application.waits_on)  # the next in line may move up
+        # The next in line may move up; on this label that is looked at just now.
+        view.freed(tuple([left for left in application.waits_on if left != label_id]))
         return True
     waits_on = with_reserved(application, found.judgement.blocked)
     if set(waits_on) != set(application.waits_on):
@@ -128,9 +131,8 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
     return False
 
 
-def bar_at_gate(view: View, application: Application, judgement: Judgement) -> None:
+def bar_at_gate(view: View, parent: Application | None, judgement: Judgement) -> None:
     """The members of an application that waits itself wait with it."""
-    parent = parent_of(view, application)
     if parent is None or parent.state is not State.WAITING:
         return
     gate = view.accounts_of((view.lookup.gate_of(parent.id),))[0]

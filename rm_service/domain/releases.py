@@ -69,7 +69,7 @@ def _named(view: View, operation: op.ReleaseAllocation) -> Sequence[Application]
     if operation.id is not None:
         known = view.applications.get(operation.id)
         if known is not None and known.client == operation.client.id:
-            return [known]
+            return [known] if known.tags.get("partition") == operation.partition else []
         candidates = by_key if operation.name is not None else _members(view, operation.parent)
         return [each for each in candidates if each.request.get("uuid") == operation.id]
     return by_key if operation.name is not None else _members(view, operation.parent)

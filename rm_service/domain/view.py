@@ -37,6 +37,9 @@ class Lookup(Protocol):
     def rooms(self, placement: Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         """How many schedulable nodes match, and the most that any of them has left."""
 
+    def pools(self) -> Sequence[Account]:
+        """The placement pools in which somebody waited as the batch began; asked when a node has room."""
+
     def first_waiter(self, label_id: int) -> tuple[int, int] | None:
         """Priority and number of the first who waits there now; None when nobody does."""
 
@@ -108,8 +111,8 @@ class View:
         self.engines: dict[str, Engine] = {}
         self.heads: dict[int, list[str]] = {}
         """Label id to its first waiters, best rank first, for every wake."""
-        self.pools: list[Account] = []
-        """The placement pools in which somebody waits."""
+        self.joined_pools: dict[int, Account] = {}
+        """Placement pools that somebody joined in this batch."""
 
         self.events: list[Event] = []
         self.intervals: list[Interval] = []
@@ -220,7 +223,7 @@ class View:
             if account.is_capacity:
                 partitions.add(account.label.partition)
         if partitions:
-            for pool in self.pools:
+            for pool in (*self.lookup.pools(), *self.joined_pools.values()):
                 if pool.label.partition in partitions:
                     self.wake(pool)
 
@@ -252,10 +255,11 @@ class View:
         self.stale_ranks.update(left)
         for account in self.accounts_of(after.waits_on):
             balance = account.balance
-            if balance.first_priority is None or after.priority > balance.first_priority:
+            first = (balance.first_priority, balance.first_seq or 0)
+            if first[0] is None or (after.priority, -(after.wait_seq or 0)) > (first[0], -first[1]):
                 balance.first_priority, balance.first_seq = after.priority, after.wait_seq
-            if account.label.is_pool and account not in self.pools:
-                self.pools.append(account)
+            if account.label.is_pool:
+                self.joined_pools[account.label.id] = account
 
     def first_rank(self, account: Account) -> tuple[int, int] | None:
         """Priority and number of the first waiter of a label."""

@@ -1,12 +1,14 @@
-"""The gRPC server inside the service's one process: an event loop in a thread of its own.
+"""The gRPC server inside the service's one process, on an event loop in a thread of its own.
 
 Import it only where gRPC is served: grpcio is large, and must not be in use when a process forks.
+The loop is never closed, and every server of the process shares it: grpcio has one queue of completed
+operations for all loops, and trips over those that come late for a loop that is closed.
 """
 
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import cache
 
 import grpc
 import grpc.aio
@@ -54,47 +56,36 @@ class GrpcServer:
             ("grpc.http2.min_ping_interval_without_data_ms", LEAST_PING_SECONDS * 1000),
         )
         self._on_stop = on_stop
-        self._ready = threading.Event()
-        self._stopping = asyncio.Event()
-        self._grace = 0.0
-        self._fault: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="grpc-loop", daemon=True)
-        self._loop: asyncio.AbstractEventLoop
+        self._server: grpc.aio.Server
 
     def start(self) -> None:
         """Returns when calls are accepted. Raises `OSError` if the address cannot be had."""
-        self._thread.start()
-        self._ready.wait()
-        if self._fault is not None:
-            self._thread.join()
-            raise OSError(f"cannot serve gRPC on {self._bind}: {self._fault}") from self._fault
+        asyncio.run_coroutine_threadsafe(self._start(), _loop()).result()
 
     def stop(self, grace: float) -> None:
         """Takes no new calls, gives the open ones `grace` seconds to end, and returns when all have.
 
         More than once does nothing more.
         """
-        self._grace = grace
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        asyncio.run_coroutine_threadsafe(self._stop(grace), _loop()).result()
 
-    def _run(self) -> None:
+    async def _start(self) -> None:
+        self._server = grpc.aio.server(options=self._options)
+        self._server.add_generic_rpc_handlers(self._handlers)
         try:
-            with asyncio.Runner() as runner:
-                runner.run(self._serve())
-        except Exception as error:  # noqa: BLE001 - `start` raises it
-            self._fault = error
-        finally:
-            self._ready.set()  # whatever happened: `start` must not wait for ever
+            self.address = (self._host, self._server.add_insecure_port(self._bind))
+        except RuntimeError as error:
+            raise OSError(f"cannot serve gRPC on {self._bind}: {error}") from error
+        await self._server.start()
 
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        server = grpc.aio.server(options=self._options)
-        server.add_generic_rpc_handlers(self._handlers)
-        self.address = (self._host, server.add_insecure_port(self._bind))
-        await server.start()
-        self._ready.set()
-        await self._stopping.wait()
+    async def _stop(self, grace: float) -> None:
         self._on_stop()
-        await server.stop(self._grace)
+        await self._server.stop(grace)
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop of all gRPC in this process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="grpc-loop", daemon=True).start()
+    return loop

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from rm_service.domain import operations as op
-from rm_service.domain.accounts import GATE_KEY, POOL_KEY
+from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Account
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.decide import decide, decide_together
@@ -52,6 +52,7 @@ class Batch:
     node_labels: dict[tuple[str, str], int] = field(default_factory=dict)
     view: View = field(init=False)
     _placed: Counter[tuple[op.Placement, tuple[tuple[str, int], ...]]] = field(default_factory=Counter)
+    _pool_ids: list[int] | None = None
     _watching: bool = False
 
     def plan(self, groups: Iterable[Group]) -> None:
@@ -78,8 +79,7 @@ class Batch:
         view.node_labels, view.heads = self.node_labels, rows.heads
         self._take_in(rows)
         self._charge_anew()
-        self._read_accounts(rows.pool_ids)
-        view.pools = [view.accounts[label_id] for label_id in rows.pool_ids]
+        self._pool_ids = rows.pool_ids
         return view, [_decide_group(view, group) for group in groups]
 
     def labels_of(self, tags: Tags) -> tuple[int, ...]:
@@ -102,6 +102,13 @@ class Batch:
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         """As Lookup says."""
         return self._index().rooms(placement, self._on_a_node(placement, resource))
+
+    def pools(self) -> Sequence[Account]:
+        """As Lookup says."""
+        if self._pool_ids is None:
+            self._pool_ids = self.turn.pool_ids()
+        self._read_accounts(self._pool_ids)
+        return self.view.accounts_of(tuple(self._pool_ids))
 
     def gate_of(self, application_id: str) -> int:
         """As Lookup says."""
@@ -170,6 +177,7 @@ class Batch:
 
     def _want(self, operation: op.DecidedOperation) -> None:
         wanted = self.wanted
+        wanted.pools = wanted.pools or not isinstance(operation, op.Wake | op.Tell)
         if isinstance(operation, op.ApplicationOperation):
             wanted.application_ids.add(operation.id)
         elif isinstance(operation, op.Wake):

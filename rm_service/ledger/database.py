@@ -26,6 +26,9 @@ WRITER_SETTINGS: Mapping[str, str] = {
     # Each of the writer's statements is meant to find its rows by an index. A plan made while the tables
     # were empty would read them whole for ever after.
     "enable_seqscan": "off",
+    # The same goes for joins with a batch's few keys: these two would read the other side whole.
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
     "jit": "off",
 }
 
@@ -60,6 +63,7 @@ def _engine(url: str, settings: Mapping[str, str], begin: str, pool_size: int) -
         connect_args={**_KEEPALIVES, "options": options, "application_name": "rm-service"},
         pool_size=pool_size,
         max_overflow=0,
+        hide_parameters=True,  # what a client keeps secret must not reach a log by way of an error
         pool_timeout=10,
         pool_pre_ping=True,
         json_deserializer=orjson.loads,
@@ -72,6 +76,7 @@ def _sqlite(url: URL, begin: str, pool_size: int) -> Engine:
         connect_args={"timeout": 30, "check_same_thread": False},
         pool_size=pool_size,
         max_overflow=0,
+        hide_parameters=True,
         json_deserializer=orjson.loads,
     )
 

@@ -69,9 +69,12 @@ class LabelIds:
         return ids
 
     def write(self, used: Collection[int]) -> None:
-        """Write those of the new labels that turned out to be used."""
+        """Write those of the new labels that turned out to be used.
+
+        Pools are written at once: every placement asks for its pool, whether anybody waits there or not.
+        """
         texts = self._turn.texts
-        written = [label for label_id, label in self.new.items() if label_id in used]
+        written = [label for label_id, label in self.new.items() if label_id in used or label.is_pool]
         if not written:
             return
         tags = [_LabelTag(key, value, label.id) for label in written for key, value in label.tags.items()]

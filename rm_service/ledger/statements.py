@@ -5,11 +5,12 @@ from dataclasses import fields
 from rm_service.domain.accounts import Balance
 from rm_service.domain.application import Application
 from rm_service.domain.events import Event
+from rm_service.domain.queueing import HEADS
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Documents
 
-HEADS_READ = 17
+HEADS_READ = HEADS + 1
 """One more than a wake looks at, to know whether there are others."""
 
 _BALANCE_READ = tuple(column.name for column in fields(Balance))

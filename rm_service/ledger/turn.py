@@ -57,6 +57,8 @@ class Wanted:
     heads_of: set[int] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     """Live applications are also found by what their clients call them."""
+    pools: bool = False
+    """Which placement pools somebody waits in: whatever may free a node wakes them."""
 
 
 @dataclass(slots=True)
@@ -68,7 +70,8 @@ class Rows:
     nodes: list[Node]
     engines: list[Engine]
     heads: dict[int, list[str]]
-    pool_ids: list[int]
+    pool_ids: list[int] | None
+    """None: they were not asked for."""
 
 
 class Turn:
@@ -148,7 +151,7 @@ class Turn:
         balances, pools, applications, engines_of, nodes = self._ask(
             [
                 (texts.balances_of, (labels, keys, keys)) if ids else (texts.balances, (labels,)),
-                (texts.pools, ()),
+                (texts.pools if wanted.pools else "SELECT NULL", ()),
                 _about(texts.applications, ids),
                 _about(texts.engines_of, ids),
                 _about(texts.nodes, wanted.node_label_ids),
@@ -160,7 +163,7 @@ class Turn:
             nodes=[_node(row) for row in nodes],
             engines=engines + [Engine(*row) for row in engines_of],
             heads=heads,
-            pool_ids=pools,
+            pool_ids=pools if wanted.pools else None,
         )
 
     def _read_named(
@@ -172,7 +175,7 @@ class Turn:
         balances, pools, applications, engines_of, nodes = self._ask(
             [
                 (texts.balances_of_chosen, (labels,)),
-                (texts.pools, ()),
+                (texts.pools if wanted.pools else "SELECT NULL", ()),
                 (texts.chosen_applications, ()),
                 (texts.engines_of_chosen, ()),
                 _about(texts.nodes, wanted.node_label_ids),
@@ -185,8 +188,13 @@ class Turn:
             nodes=[_node(row) for row in nodes],
             engines=engines + [Engine(*row) for row in engines_of],
             heads=heads,
-            pool_ids=pools,
+            pool_ids=pools if wanted.pools else None,
         )
+
+    def pool_ids(self) -> list[int]:
+        """The placement pools in which somebody waits."""
+        (ids,) = self._ask([(self.texts.pools, ())])
+        return ids
 
     def members_of(self, application_id: str) -> list[str]:
         """The live applications that are members of this one."""

@@ -8,6 +8,7 @@ from rm_service.domain.application import Instant
 from rm_service.domain.selectors import Selector
 from rm_service.ledger.audit import Audit, audit
 from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.clients import ResourceManager, list_resource_managers
 from rm_service.ledger.queries.events import LabelledEvent, last_seq, read_events
 from rm_service.ledger.queries.labels import list_labels
 from rm_service.ledger.queries.paging import Page
@@ -41,6 +42,11 @@ class Books:
         """The number of the last event."""
         with self.ledger.readers.connect() as connection:
             return last_seq(connection)
+
+    def resource_managers(self) -> list[ResourceManager]:
+        """Who has registered through the Scheduler Interface."""
+        with self.ledger.readers.connect() as connection:
+            return list_resource_managers(connection)
 
     def audit(self) -> Audit:
         """Prove the balances by the applications and by the events, in one snapshot."""

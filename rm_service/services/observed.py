@@ -1,14 +1,16 @@
 """The ledger with somebody who counts what becomes of operations."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.ledger.ledger import Ledger
 
-Observe = Callable[[str, str], object]
-"""Told of each operation by name: `done`, `repeated`, or the code of its refusal."""
+Observe = Callable[[str, str, int], object]
+"""Told of operations by name, how many were `done`, `repeated`, or refused with which code."""
 
 
 @dataclass(slots=True)
@@ -17,16 +19,27 @@ class ObservedLedger(Ledger):
 
     observe: Observe
 
-    def submit(self, operations: Sequence[op.DecidedOperation], *, atomic: bool = False) -> list[Outcome]:
-        outcomes = Ledger.submit(self, operations, atomic=atomic)
-        for operation, outcome in zip(operations, outcomes, strict=True):
-            self.observe(type(operation).__name__, _word(outcome))
-        return outcomes
+    def enqueue(
+        self, operations: Sequence[op.DecidedOperation], *, atomic: bool = False
+    ) -> Future[list[Outcome]]:
+        future = Ledger.enqueue(self, operations, atomic=atomic)
+        future.add_done_callback(lambda done: self._count(operations, done))
+        return future
 
-    def submit_whole(self, operation: op.WholeLedgerOperation) -> Outcome:
-        outcome = Ledger.submit_whole(self, operation)
-        self.observe(type(operation).__name__, _word(outcome))
-        return outcome
+    def enqueue_whole(self, operation: op.WholeLedgerOperation) -> Future[list[Outcome]]:
+        future = Ledger.enqueue_whole(self, operation)
+        future.add_done_callback(lambda done: self._count((operation,), done))
+        return future
+
+    def _count(self, operations: Sequence[op.Operation], done: Future[list[Outcome]]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            return
+        counts = Counter(
+            (type(operation).__name__, _word(outcome))
+            for operation, outcome in zip(operations, done.result(), strict=True)
+        )
+        for (name, word), count in counts.items():
+            self.observe(name, word, count)
 
 
 def _word(outcome: Outcome) -> str:

@@ -139,6 +139,9 @@ class PureLedger:
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         return self._index().rooms(placement, resource)
 
+    def pools(self) -> Sequence[Account]:
+        return [account for account in self.view.accounts.values() if account.label.is_pool]
+
     def first_waiter(self, label_id: int) -> tuple[int, int] | None:
         queue = self._queue(label_id)
         if not queue:
@@ -180,11 +183,6 @@ class PureLedger:
         self.view.requeued_labels.clear()
         self.view.stale_ranks.clear()
         self.view.requeued.clear()
-        self.view.pools = [
-            account
-            for account in self.view.accounts.values()
-            if account.label.is_pool and account.balance.first_priority is not None
-        ]
 
     def _queue(self, label_id: int) -> list[str]:
         waiting = [

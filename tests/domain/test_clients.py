@@ -450,7 +450,7 @@ class TestWhatCouldNotBeStarted:
         ledger.do(asking("k", node="n1"))
         ledger.view.set_room(ledger.account(**HERE, node="n1"), None, None, None)
         told = ledger.told_by(releasing("k", termination=self.FAILED))
-        assert kinds(told) == ["updated_application", "rejected_ask"]
+        assert kinds(told) == ["rejected_ask", "updated_application"]
         assert phases(told) == ["Completing"]
 
 
@@ -559,6 +559,11 @@ class TestRegisteringAgain:
         ledger.do(booking("k", "n1", id=ask.ids[0], client=AGAIN))
         ledger.do(booking("k", "n1", id=ask.ids[0]))
         assert ledger.told_by(op.ForgetApplication(client=AGAIN, id=ask.ids[0])) == []
+
+    def test_an_ask_that_is_reported_as_running_counts_as_reported(self, ledger: ClientLedger) -> None:
+        waiting = ledger.of(asking("w", memory=50))
+        ledger.do(booking("w", "n1", anonymous=True, client=AGAIN))
+        assert ledger.told_by(op.ForgetApplication(client=AGAIN, id=waiting.id)) == []
 
     def test_what_is_to_end_is_told_again_when_it_is_reported_again(self, ledger: ClientLedger) -> None:
         ask = asking("k", run_for=60)

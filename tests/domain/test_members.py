@@ -150,24 +150,11 @@ class TestWaiting:
     def test_after_a_long_wait_its_members_do_not_hold_each_other_up(self, ledger: ClientLedger) -> None:
         """The first of them finds no room and is past the age bound; the second has room elsewhere."""
         self.fill(ledger)
-        ledger.in_one_batch([asking("large", "second", memory=50), asking("small", "second", memory=1)])
-        ledger.pass_time(100_000)
-        told = ledger.told_by(removing("first"))
-        assert ledger.states("large", "second") == [State.WAITING]
-        gate = ledger.account(**{"@members": ledger.parent("second").id})
-        waits = ledger.view.named(f"{partition_of(RM)}/second/small")[0]
-        assert gate.label.id not in waits.waits_on, "nothing will ever be freed there again"
-        assert of_kind(told, "new") == [] or waits.state is State.USED
-
-    def test_after_a_long_wait_a_member_with_room_of_its_own_goes(self, ledger: ClientLedger) -> None:
-        self.fill(ledger)
-        ledger.do(creating_node("n2", 10))
-        ledger.in_one_batch([booking("big", "n1", "first", memory=10)])
+        ledger.in_one_batch([creating_node("n2", 10), booking("full", "n1", None, memory=10)])
         ledger.in_one_batch(
-            [asking("a", "second", memory=1, node="n1"), asking("b", "second", memory=1, node="n2")]
+            [asking("a", "second", node="n1", priority=1), asking("b", "second", node="n2", priority=1)]
         )
         ledger.pass_time(100_000)
-        ledger.in_one_batch([releasing("big", "first"), booking("more", "n1", None, memory=10)])
         ledger.do(removing("first"))
         assert ledger.states("a", "second") == [State.WAITING]
         assert ledger.states("b", "second") == [State.USED]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tests.si.wire import ROW, Json
 
@@ -57,11 +58,18 @@ class Answer:
         return Allocation(app=self.app, key=self.key, node=self.node, resource=self.resource, id=self.id)
 
 
-def answers_in(response: Json, fields: Mapping[str, str], default_termination: str) -> Iterator[Answer]:
+class Spoken(Protocol):
+    """What has to be known of a dialect to read it."""
+
+    first_termination: str
+    """The name of number 0 of its termination types, which does not travel."""
+    allocation_has_id: bool
+
+
+def answers_in(response: Json, fields: Mapping[str, str], dialect: Spoken) -> Iterator[Answer]:
     """The answers of a response; `fields` says which kind each of its lists holds.
 
-    `default_termination` is the type's name for number 0, which does not travel. A list that is not in
-    `fields` is no answer that this dialect knows.
+    A list that is not in `fields`, and an id that the dialect has not, are nothing that an RM would see.
     """
     row = int(response.get(ROW, 0))
     if response.get("action") == "RESYNC":
@@ -73,12 +81,14 @@ def answers_in(response: Json, fields: Mapping[str, str], default_termination: s
                 row=row,
                 app=each.get("applicationID", ""),
                 key=each.get("allocationKey", each.get("allocationkey", "")),
-                id=each.get("UUID", ""),
+                id=each.get("UUID", "") if dialect.allocation_has_id else "",
                 node=each.get("nodeID", ""),
                 partition=each.get("partitionName", ""),
                 queue=each.get("queueName", ""),
                 resource=amounts_in(each.get("resourcePerAlloc", {})),
-                termination=each.get("terminationType", default_termination) if "released" in kind else "",
+                termination=each.get("terminationType", dialect.first_termination)
+                if "released" in kind
+                else "",
                 state=each.get("state", ""),
                 text=each.get("reason", each.get("message", "")),
                 document=each,

@@ -46,7 +46,8 @@ class Shim:
         self.rm_id = rm_id
         self.held: list[Allocation] = []
         self.asked: dict[tuple[str, str], Ask] = {}
-        self.answers: list[Answer] = []
+        self.responses: list[tuple[str, Json]] = []
+        """Everything that came, with its method."""
         self.ends: dict[str, tuple[str, str]] = {}
         """The status and the details of each stream that has ended, by its method."""
         self._untaken: list[Answer] = []
@@ -303,9 +304,9 @@ class Shim:
         """Called by the transport with each response."""
         fields = self.dialect.methods[method].fields
         with self._changed:
-            for answer in answers_in(response, fields, self.dialect.first_termination):
+            self.responses.append((method, response))
+            for answer in answers_in(response, fields, self.dialect):
                 self._book(answer)
-                self.answers.append(answer)
                 self._untaken.append(answer)
             self._changed.notify_all()
 

@@ -50,6 +50,6 @@ def test_answers_of_all_dialects_read_alike() -> None:
         ),
     ]
     for method, dialect, response in responses:
-        first, second = answers_in(response, method.fields, dialect.first_termination)
+        first, second = answers_in(response, method.fields, dialect)
         assert (first.kind, first.key, first.resource) == (NEW, "k", {"memory": 5})
         assert (second.kind, second.id, second.termination) == (RELEASED, "u", STOPPED_BY_RM)

@@ -131,6 +131,7 @@ class Twin:
         self._receive = receive
         self._ended = ended
         self._socket: socket.socket | None = None
+        self._closing = contextlib.ExitStack()
         self._thread: threading.Thread | None = None
 
     def register(self, body: Json) -> None:
@@ -145,6 +146,8 @@ class Twin:
         query = "".join(f"?after={row}" for name, row in metadata.items() if name == "rm-after")
         connection.request("GET", f"/si/v1/responses/{self._rm_id}{query}")
         response = connection.getresponse()
+        self._closing.callback(connection.close)
+        self._closing.callback(response.close)
         if response.status != 200:
             raise _refused(response.status, response.read())
         self._thread = threading.Thread(target=self._read, args=(response,), daemon=True, name="shim-twin")
@@ -172,6 +175,7 @@ class Twin:
         if self._thread is not None:
             self._thread.join(SECONDS)
             assert not self._thread.is_alive(), "the reader does not end"
+        self._closing.close()
 
     def _read(self, response: http.client.HTTPResponse) -> None:
         try:

@@ -147,4 +147,6 @@ def test_an_rm_may_share_the_ledgers_own_nodes_with_other_doors(si: Served, dial
     si.client.post(f"/applications/{other['id']}/release")
     assert shim.expect(NEW, key="pod-0").node == host
     assert si.client.get(f"/nodes/{host}")["used"] == POD
+    shim.decommission(host)
+    shim.expect(RELEASED, app=APP)
     assert si.client.get("/audit")["consistent"]

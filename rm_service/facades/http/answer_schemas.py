@@ -102,6 +102,11 @@ class ApplicationSchema(Schema):
     over_limit = _yes()
     engine = _text(can_miss=True)
     placement = fields.Nested(PlacementAnswerSchema, required=True, allow_none=True)
+    client = _text(can_miss=True, metadata={"description": "The resource manager that asked for it."})
+    parent = fields.UUID(
+        required=True, allow_none=True, metadata={"description": "The application that it is a member of."}
+    )
+    phase = _text(can_miss=True, metadata={"description": "Of a resource manager's application."})
     transitions = _list(TransitionSchema)
 
 
@@ -201,6 +206,31 @@ class NodeSchema(AmountsSchema):
     registered_at = _time()
     last_heartbeat = _time(can_miss=True)
     heartbeat_deadline = _time(can_miss=True)
+
+
+class ResourceManagerSchema(Schema):
+    """A resource manager that has registered through the Scheduler Interface."""
+
+    id = _text()
+    dialect = _text(can_miss=True)
+    version = _text()
+    policy_group = _text()
+    build_info = fields.Dict(keys=fields.String(), values=fields.String(), required=True)
+    extra_config = fields.Dict(
+        keys=fields.String(),
+        values=fields.String(),
+        required=True,
+        metadata={"description": "Values hidden."},
+    )
+    registrations = _whole()
+    registered_at = _time()
+    resync_until = _time(can_miss=True)
+
+
+class ResourceManagersSchema(Schema):
+    """All resource managers."""
+
+    items = _list(ResourceManagerSchema)
 
 
 class EngineSchema(Schema):

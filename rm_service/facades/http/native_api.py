@@ -9,6 +9,7 @@ from rm_service.facades.http import (
     engine_endpoints,
     limit_endpoints,
     node_endpoints,
+    resource_manager_endpoints,
 )
 from rm_service.facades.http.application_polls import ApplicationPolls
 from rm_service.facades.http.endpoints import API, Call, Endpoint
@@ -50,6 +51,9 @@ def native_endpoints(services: Services) -> list[Endpoint]:
         *application_endpoints.endpoints(application_endpoints.ApplicationEndpoints(applications)),
         *engine_endpoints.endpoints(engine_endpoints.EngineEndpoints(services.engines, applications)),
         *book_endpoints.endpoints(book_endpoints.BookEndpoints(services.books)),
+        *resource_manager_endpoints.endpoints(
+            resource_manager_endpoints.ResourceManagerEndpoints(services.books)
+        ),
     ]
 
 

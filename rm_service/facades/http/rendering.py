@@ -1,6 +1,7 @@
 """The documents that the API answers with."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from rm_service.domain.events import Event
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
 from rm_service.facades.http.problems import shortfall_document
+from rm_service.ledger.queries.clients import ResourceManager
 from rm_service.ledger.queries.engines import EngineRecord
 from rm_service.ledger.queries.nodes import NodeRecord
 from rm_service.ledger.queries.usage import Usage
@@ -51,16 +53,24 @@ def application_document(
         "priority": application.priority,
         "over_limit": application.over_limit,
         "engine": application.engine,
-        "placement": application.placement,
+        "placement": _placement(application),
+        "client": application.client,
+        "parent": application.parent,
+        "phase": application.standing.phase if application.standing is not None else None,
         "transitions": transitions(application),
     }
+
+
+def _placement(application: Application) -> Document | None:
+    placement = application.placement
+    return None if placement is None else {name: placement[name] for name in ("selector", "strategy")}
 
 
 def transitions(application: Application) -> list[Document]:
     """Each state that it came into, with the time; of a life that was booked again, the last one."""
     times: list[tuple[State, Instant | None]] = [
         (State.WAITING, None if application.wait_seq is None else application.created_at),
-        (State.LOCKED, application.locked_at),
+        (State.LOCKED, None if application.locked_at == application.used_at else application.locked_at),
         (State.USED, application.used_at),
         (application.state, application.finished_at),
     ]
@@ -103,6 +113,15 @@ def node_document(record: NodeRecord) -> Document:
         "registered_at": time_text(node.registered_at),
         "last_heartbeat": time_or_none(node.last_heartbeat),
         "heartbeat_deadline": time_or_none(node.deadline),
+    }
+
+
+def resource_manager_document(manager: ResourceManager) -> Document:
+    """A resource manager, without its secrets."""
+    return {
+        **asdict(manager),
+        "registered_at": time_text(manager.registered_at),
+        "resync_until": time_or_none(manager.resync_until),
     }
 
 

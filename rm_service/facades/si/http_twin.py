@@ -14,7 +14,7 @@ from rm_service.facades.si.intake import HTTP_STREAM, METHODS, REGISTER, BadMess
 from rm_service.facades.si.json_mapping import MessageJsonError, parse_json, to_json
 from rm_service.facades.si.proto import si_pb2 as si
 from rm_service.facades.si.proto import si_v0_pb2 as si_v0
-from rm_service.facades.si.rendering import MOST_ROWS, Response, render
+from rm_service.facades.si.rendering import MOST_ROWS, Response, own_fields, render
 from rm_service.hosting.answer import Answer, problem
 from rm_service.hosting.authentication import CHALLENGE, Authentication
 from rm_service.hosting.streams import Stream, StreamRequest, StreamRoute
@@ -117,7 +117,8 @@ class _Lines:
                 return
             rows = answers.take(MOST_ROWS)
             if rows:
-                lines = b"".join([_line(message) for message in render(rows, self._dialect(answers))])
+                dialect = self._dialect(answers)
+                lines = b"".join([_line(own_fields(each, dialect)) for each in render(rows, dialect)])
                 with self._lock:
                     self._pushed = rows[-1][0]
                     self.stream.push(lines)

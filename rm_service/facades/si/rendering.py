@@ -75,6 +75,19 @@ def render(rows: Iterable[tuple[int, Answer]], dialect: Dialect) -> Iterator[Res
         yield message
 
 
+def own_fields(message: Response, dialect: Dialect) -> Response:
+    """The message with the names of an allocation that its dialect has: the same object, changed.
+
+    On the wire the others disturb nobody; a strict reader of JSON refuses what it does not know.
+    """
+    if isinstance(message, si.AllocationResponse):
+        for item in (*message.new, *message.released):
+            item.ClearField("allocationID")
+            if dialect is Dialect.NEWEST:
+                item.ClearField("UUID")
+    return message
+
+
 # ---- the fields of each kind of answer -------------------------------------------------------------------
 
 _Fields = dict[str, Any]

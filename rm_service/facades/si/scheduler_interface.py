@@ -1,5 +1,7 @@
 """The Scheduler Interface as a whole: what stands behind its gRPC server and its HTTP twin."""
 
+from pathlib import Path
+
 from rm_service.facades.si.answer_feed import AnswerFeed
 from rm_service.facades.si.handlers import SchedulerHandlers
 from rm_service.facades.si.http_twin import HttpTwin
@@ -29,10 +31,11 @@ class SchedulerInterface:
         *,
         bind: str,
         resync_seconds: int,
+        policies: Path | None,
         max_message: int,
         reuse_port: bool,
     ) -> None:
-        self._scheduler = SchedulerService(ledger, resync_seconds=resync_seconds)
+        self._scheduler = SchedulerService(ledger, resync_seconds=resync_seconds, policies=policies)
         log = AnswerLog(ledger.readers)
         self._feed = AnswerFeed(log, tailer, KINDS_OF)
         intake = Intake(self._scheduler, log.spoken)

@@ -22,6 +22,9 @@ from rm_service.services.si.requests import Dialect
 UNDER_WAY = 64
 """Requests of one stream that may wait for their commit; the next is read when one of them has it."""
 
+LAST_SECONDS = 1.0
+"""How long a message that is being written may take when the stream ends."""
+
 STATUS = {
     Fault.BAD_MESSAGE: grpc.StatusCode.INVALID_ARGUMENT,
     Fault.REFUSED: grpc.StatusCode.INVALID_ARGUMENT,
@@ -74,13 +77,19 @@ class RequestStream:
     async def serve(self, wish: Wish) -> None:
         """Returns, or aborts the call, when it has ended."""
         self._wish = wish
-        tasks = [asyncio.create_task(self._take_requests()), asyncio.create_task(self._give_answers())]
+        # Else the first message takes them along; if that is interrupted, grpcio sends them twice, and fails.
+        await self._context.send_initial_metadata(())
+        taking = asyncio.create_task(self._take_requests())
+        giving = asyncio.create_task(self._give_answers())
         try:
             failure = await self._ended
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            taking.cancel()
+            self.end(None)
+            self._ready.set()
+            await asyncio.wait([giving], timeout=LAST_SECONDS)
+            giving.cancel()
+            await asyncio.gather(taking, giving, return_exceptions=True)
             self._close_answers()
         if failure is not None:
             await self._refuse(failure)
@@ -173,14 +182,16 @@ class RequestStream:
 
     async def _give_answers(self) -> None:
         try:
-            while True:
+            while not self._ended.done():
                 await self._ready.wait()
                 self._ready.clear()
                 answers = self._answers
                 while answers is not None and (rows := answers.take(MOST_ROWS)):
                     for message in render(rows, self._dialect(answers)):
                         await self._write(message)
-                    answers.handed_on(rows[-1][0])
+                        answers.handed_on(message.rmRow)
+                        if self._ended.done():
+                            return
         except grpc.aio.InternalError:
             self.end(None)  # the client has left
         except Exception as error:  # noqa: BLE001 - every error has its status

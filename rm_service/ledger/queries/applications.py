@@ -4,7 +4,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, union_all
 
 from rm_service.domain.application import LIVE, Application, State
 from rm_service.domain.selectors import Selector
@@ -16,6 +16,8 @@ from rm_service.ledger.queries.tag_index import fulfilling, live_with, named, un
 _TABLE = tables.application
 _LIVE = _TABLE.c.finished_at.is_(None)
 _EVERYTHING = Selector()
+MAX_POSITION = 10_000
+"""A place in a queue is told up to here: whoever parks the hundred-thousandth need not pay for counting."""
 
 
 class Order(StrEnum):
@@ -155,18 +157,19 @@ def _check_id(text: str, cursor: str) -> None:
 def queue_position(connection: Connection, application: Application) -> int | None:
     """The place of a waiting application in the queue where it stands worst, from 1. None: it waits in none.
 
-    Index: ix_waiter_rank; the cost is the number of those who stand before it.
+    Nobody is counted beyond MAX_POSITION, which stands for all places further back. Index: ix_waiter_rank;
+    the cost is the number of those who are counted.
     """
     if application.state is not State.WAITING or not application.waits_on:
         return None
     waiter = tables.waiter.c
-    before = or_(
-        waiter.priority > application.priority,
-        and_(waiter.priority == application.priority, waiter.seq < application.wait_seq),
-    )
-    counts = (
-        select(func.count())
-        .where(waiter.label_id.in_(application.waits_on), before)
-        .group_by(waiter.label_id)
-    )
-    return 1 + max(connection.execute(counts).scalars(), default=0)
+    longest = 0
+    for label_id in application.waits_on:
+        queued = select(waiter.seq).where(waiter.label_id == label_id)
+        # Two stretches of the index; as one condition with `or` it would read the whole queue.
+        better = queued.where(waiter.priority > application.priority).limit(MAX_POSITION)
+        earlier = queued.where(waiter.priority == application.priority, waiter.seq < application.wait_seq)
+        before = union_all(better.subquery().select(), earlier.limit(MAX_POSITION).subquery().select())
+        ahead = connection.execute(select(func.count()).select_from(before.subquery())).scalar_one()
+        longest = max(longest, ahead)
+    return min(1 + longest, MAX_POSITION)

@@ -124,7 +124,7 @@ def _fault(request: NewApplication) -> str | None:
         return "an application needs an ID"
     if request.gang_style.lower() not in GANG_STYLES:
         return f"unknown gang scheduling style {request.gang_style[:40]!r}: Soft and Hard are known"
-    return tag_fault(request.application, request.user)
+    return tag_fault(request.application)
 
 
 def _rejected(known: KnownClient, app: str, reason: str) -> Translated:

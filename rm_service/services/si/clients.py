@@ -17,7 +17,7 @@ from rm_service.ledger.errors import LedgerUnavailableError
 from rm_service.ledger.ledger import Ledger
 from rm_service.services.si.errors import NotRegisteredError
 from rm_service.services.si.names import partition_name, plain_partition
-from rm_service.services.si.policies import default_policy, parse_config, policy
+from rm_service.services.si.policies import parse_config
 
 REMEMBERED_SECONDS = 1.0
 NODE_POOL = "rm.nodePool"
@@ -52,19 +52,6 @@ class KnownClient:
         return "" if self.shares_nodes else partition
 
 
-def configuration_of(config: str, policy_group: str) -> Configuration:
-    """The configuration that counts: the text that was sent, else the policy group's, else the default one.
-
-    Raises QueueConfigError.
-    """
-    if config.strip():
-        return parse_config(config)
-    found = policy(policy_group) if policy_group else None
-    if found is None and policy_group:
-        _log.warning("si_unknown_policy_group", policy_group=policy_group, used="default")
-    return found or default_policy()
-
-
 class Clients:
     """The clients that this process has heard of."""
 
@@ -91,9 +78,9 @@ class Clients:
     def read(self, rm_id: str) -> KnownClient:
         """The same, as the database has it now."""
         columns = tables.si_client.c
-        query = select(
-            columns.registration, columns.config, columns.policy_group, columns.extra_config
-        ).where(columns.rm_id == rm_id)
+        query = select(columns.registration, columns.config, columns.extra_config).where(
+            columns.rm_id == rm_id
+        )
         try:
             with self._ledger.readers.connect() as connection:
                 row = connection.execute(query).mappings().first()
@@ -102,7 +89,7 @@ class Clients:
         if row is None:
             raise NotRegisteredError(rm_id)
         before = self._known.get(rm_id)
-        known = _known(rm_id, row, None if before is None else before[0])
+        known = _known_as(rm_id, row, None if before is None else before[0])
         self._known[rm_id] = (known, time.monotonic())
         return known
 
@@ -126,9 +113,9 @@ class Clients:
                 self._refreshing.discard(rm_id)
 
 
-def _known(rm_id: str, row: RowMapping, before: KnownClient | None) -> KnownClient:
+def _known_as(rm_id: str, row: RowMapping, before: KnownClient | None) -> KnownClient:
     """A registration never changes: what was read of it once need not be parsed again."""
     if before is not None and before.client.registration == row["registration"]:
         return before
-    configuration = configuration_of(row["config"], row["policy_group"])
-    return KnownClient(Client(rm_id, row["registration"]), configuration, row["extra_config"])
+    client = Client(rm_id, row["registration"])
+    return KnownClient(client, parse_config(row["config"]), row["extra_config"])

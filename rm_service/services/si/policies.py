@@ -7,6 +7,7 @@ without end, or be made into an object. Every scalar but true, false and null st
 import re
 from pathlib import Path
 
+import structlog
 import yaml
 from yaml.events import (
     AliasEvent,
@@ -27,6 +28,7 @@ MAX_CONFIG_BYTES = 4 * 2**20
 MAX_NESTING = 128
 DEFAULT_GROUP = "default"
 
+_log = structlog.get_logger(__name__)
 _GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 # The parser in C is some ten times as fast, where PyYAML was built with it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -55,17 +57,24 @@ def policy(group: str, folder: Path | None = None) -> Configuration | None:
     `folder` is where the files are (by default those that came with the service). Raises QueueConfigError,
     naming the file, if it cannot be read or is refused.
     """
+    text = policy_text(group, folder)
+    try:
+        return None if text is None else parse_config(text)
+    except QueueConfigError as error:
+        raise QueueConfigError(f"{group}.yaml: {error.path}", error.reason) from error
+
+
+def policy_text(group: str, folder: Path | None = None) -> str | None:
+    """The file of a policy group as it is; None if there is none. Raises QueueConfigError."""
     if not _GROUP.fullmatch(group):
         return None
     file = (folder or bundled("config/policies")) / f"{group}.yaml"
     try:
-        return parse_config(file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeError) as error:
         raise QueueConfigError(file.name, f"cannot be read ({type(error).__name__})") from error
-    except QueueConfigError as error:
-        raise QueueConfigError(f"{file.name}: {error.path}", error.reason) from error
 
 
 def default_policy(folder: Path | None = None) -> Configuration:
@@ -74,6 +83,21 @@ def default_policy(folder: Path | None = None) -> Configuration:
     That is the file of the group `default`, or without one the built-in default. Raises as `policy` does.
     """
     return policy(DEFAULT_GROUP, folder) or read_configuration(None)
+
+
+def effective_text(config: str, group: str, folder: Path | None = None) -> str:
+    """The text that counts: what the RM sent, else its policy group's file, else that of the group `default`.
+
+    It is kept with the registration, so that every replica goes by the same one. Raises QueueConfigError.
+    """
+    if config.strip():
+        return config
+    text = policy_text(group, folder) if group else None
+    if text is None:
+        if group:
+            _log.warning("si_unknown_policy_group", policy_group=group, used=DEFAULT_GROUP)
+        text = policy_text(DEFAULT_GROUP, folder) or ""
+    return text
 
 
 def _parse_document(text: str) -> object:

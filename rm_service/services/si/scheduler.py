@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Lock
 
 import structlog
@@ -16,7 +17,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.resync import give_up_unreported
 from rm_service.services.si import allocation_operations as allocations
 from rm_service.services.si import application_operations as applications
-from rm_service.services.si.clients import RESYNC, Clients, KnownClient, configuration_of
+from rm_service.services.si.clients import RESYNC, Clients, KnownClient
 from rm_service.services.si.errors import RegistrationRefusedError
 from rm_service.services.si.names import (
     CREATION_TIME,
@@ -25,6 +26,7 @@ from rm_service.services.si.names import (
     tag_fault,
 )
 from rm_service.services.si.node_operations import node_groups
+from rm_service.services.si.policies import effective_text, parse_config
 from rm_service.services.si.requests import Ask, Registration, Update
 
 CHUNK = 500
@@ -38,8 +40,10 @@ _log = structlog.get_logger(__name__)
 class SchedulerService:
     """What a façade of the Scheduler Interface hands its requests to. Every method may be called anywhere."""
 
-    def __init__(self, ledger: Ledger, *, resync_seconds: int) -> None:
+    def __init__(self, ledger: Ledger, *, resync_seconds: int, policies: Path | None = None) -> None:
+        """`policies`: the folder of the policy groups' files; None: those that came with the service."""
         self._ledger = ledger
+        self._policies = policies
         self._resync_seconds = resync_seconds
         self._clients = Clients(ledger)
         self._tags: dict[str, Tags] = {}
@@ -55,7 +59,8 @@ class SchedulerService:
         if reason is not None:
             raise RegistrationRefusedError(reason)
         try:
-            configuration = configuration_of(registration.config, registration.policy_group)
+            config = effective_text(registration.config, registration.policy_group, self._policies)
+            configuration = parse_config(config)
         except QueueConfigError as error:
             raise RegistrationRefusedError(str(error)) from error
         outcome = self._ledger.submit_whole(
@@ -64,7 +69,7 @@ class SchedulerService:
                 version=registration.version,
                 policy_group=registration.policy_group,
                 build_info=registration.build_info,
-                config=registration.config,
+                config=config,
                 extra_config=registration.extra_config,
                 limits=_limits(rm_id, configuration),
                 resync_seconds=self._resync_seconds,

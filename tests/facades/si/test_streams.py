@@ -318,7 +318,7 @@ class TestRegisteredAnew:
             code, detail = stream.end()
             assert (code, detail.startswith("RESYNC")) == ("ABORTED", True)
         last = old.hear()
-        while last.new or last.acceptedApplications or last.acceptedNodes:
+        while last.rmRow:
             last = old.hear()
         assert last.action == si_v0.UpdateResponse.RESYNC
         assert old.end() == ("OK", "")
