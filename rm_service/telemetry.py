@@ -40,7 +40,9 @@ def set_up_logging(level: str, form: str) -> None:
     )
     last: list[Any] = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     if form == "console":
-        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        # Without the values of variables: one of them may be a secret.
+        plain = structlog.dev.plain_traceback
+        last = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     formatter = structlog.stdlib.ProcessorFormatter(
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         foreign_pre_chain=shared,

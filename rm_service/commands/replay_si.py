@@ -52,6 +52,7 @@ class SiDriver:
         self._running: dict[str, set[str]] = {}
         """The names of the tasks that run, by application."""
         self._numbers = itertools.count(1)
+        self.carry([], [], "")  # what an earlier replay had, and has been told of by now, is none of ours
 
     def register(self, nodes: Sequence[TraceNode], trace: str) -> None:
         """One message with all of them. Raises DriveError when one is rejected."""

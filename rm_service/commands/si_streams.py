@@ -23,7 +23,7 @@ NO_LIMIT = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_len
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
-Metadata = list[tuple[str, str]]
+Metadata = tuple[tuple[str, str | bytes], ...]
 
 
 class SiStream(Generic[Request, Response]):
@@ -61,7 +61,7 @@ class SiStream(Generic[Request, Response]):
 
     def close(self) -> None:
         self._requests.put(None)
-        self._call.cancel()
+        self._call.cancel()  # type: ignore[no-untyped-call]
 
     def _read(self) -> None:
         try:
@@ -86,9 +86,9 @@ class SiStreams:
         direct = address.rpartition(":")[0].strip("[]") in LOOPBACK
         options = [*NO_LIMIT, ("grpc.enable_http_proxy", int(not direct))]
         self.channel = grpc.insecure_channel(address, options=options)
-        self.metadata: Metadata = [("rm-id", rm_id)]
+        self.metadata: Metadata = (("rm-id", rm_id),)
         if token:
-            self.metadata.append(("authorization", f"Bearer {token}"))
+            self.metadata += (("authorization", f"Bearer {token}"),)
         self.broken = False
         """Whether the connection has failed: nothing that is sent arrives any more."""
         self._open: list[SiStream[Any, Any]] = []
@@ -114,11 +114,12 @@ class SiStreams:
     def failure(self, error: Exception) -> Exception:
         """What to raise for an error of a call, after which nothing more is sent."""
         self.broken = True
-        code = error.code() if isinstance(error, grpc.Call) else None
-        if code in UNREACHABLE or code is None:
-            details = error.details() if isinstance(error, grpc.Call) else str(error)
-            return UnreachableError(self.address, details or "no reason given")
-        return DriveError(f"resource manager {self.rm_id}", code.name.lower(), error.details() or "")
+        if not isinstance(error, grpc.Call):
+            return UnreachableError(self.address, str(error))
+        details = error.details() or "no reason given"
+        if error.code() in UNREACHABLE:
+            return UnreachableError(self.address, details)
+        return DriveError(f"resource manager {self.rm_id}", error.code().name.lower(), details)
 
     def close(self) -> None:
         """End the streams and the connection."""

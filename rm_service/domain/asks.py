@@ -7,11 +7,11 @@ from rm_service.domain import answers, members
 from rm_service.domain import client_operations as op
 from rm_service.domain.amounts import same, without_zeros
 from rm_service.domain.application import HOLDING, Application, Standing, State
-from rm_service.domain.clients import Client, Phase
+from rm_service.domain.clients import Client, Phase, Termination
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import allocate, in_use
 from rm_service.domain.judging import ARRIVAL, not_registered
-from rm_service.domain.lease import book_use, end
+from rm_service.domain.lease import book_use, end, tell_to_end
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_room, write_placement
 from rm_service.domain.queueing import bar_at_gate, park
@@ -69,6 +69,9 @@ def ask(view: View, operation: op.Ask) -> Outcome:
         for each in waiting:
             _mark_reported(view, each, operation.client)
         return Done(application=waiting[0], repeated=True)
+    missing = not_registered(view.accounts_of(view.lookup.labels_of(tags)))
+    if missing is not None:
+        return missing
     for each in waiting:
         end(view, each, State.RELEASED, "replaced by a newer ask", quiet=True, replaced=True)
     asked: Application | None = None
@@ -225,6 +228,9 @@ def _tell_again(view: View, known: Application, client: Client) -> None:
         client=client.id,
         answer=answers.new(reported, reported.resource),
     )
+    ending = None if reported.standing is None else reported.standing.ending
+    if ending is not None:
+        tell_to_end(view, reported, Termination(ending), reported.reason or "")
 
 
 def _mark_reported(view: View, application: Application, client: Client) -> Application:
@@ -253,9 +259,9 @@ def _same_ask(operation: op.Ask, tags: Tags, waiting: Sequence[Application]) -> 
 def _reported_before(view: View, operation: op.BookAllocation) -> Application | None:
     """The allocation that is reported, if it is known; else an ask that it answers."""
     live = view.named(operation.name)
-    uuid = operation.request.get("uuid")
+    told_as = operation.request.get("uuid", operation.id)
     for each in live:
-        if each.id == operation.id or (uuid is not None and each.request.get("uuid") == uuid):
+        if each.id == operation.id or each.request.get("uuid") == told_as:
             return each
     anonymous = operation.request.get("anonymous", False)
     for each in live:

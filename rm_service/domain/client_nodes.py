@@ -7,13 +7,11 @@ from rm_service.domain import client_operations as op
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import end
-from rm_service.domain.node_life import DRAINING, LOST, find, next_target, set_room
+from rm_service.domain.node_life import DRAINING, LOST, NOT_READY, find, next_target, set_room
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.registrations import Node
 from rm_service.domain.view import View
 
-NOT_READY = "not_ready"
-"""Why a node takes nothing new whose client says that it is not ready."""
 _REASONS = {
     NOT_READY: "its resource manager says that it is not ready",
     DRAINING: "registered as draining",

@@ -22,6 +22,8 @@ def register(view: View, operation: op.RegisterEngine) -> Outcome:
     if application is None:
         return unknown(operation.application)
     refusal = _taken(view, operation, application)
+    if refusal is None and application.client is not None:
+        refusal = Refused(Code.NO_LOCK, "it belongs to a resource manager", state=application.state)
     if refusal is None:
         lost = application.state is State.LOST
         refusal = _on_lost_node(view, application) if lost else not_usable(view, application)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rm_service.domain import answers, members
-from rm_service.domain.application import SECOND, Application, State
+from rm_service.domain.application import SECOND, Application, Instant, State
 from rm_service.domain.events import Kind
 from rm_service.domain.placing import Finding
 from rm_service.domain.view import View
@@ -44,7 +44,6 @@ def lock(view: View, granted: Application) -> None:
 def in_use(view: View, granted: Application) -> Application:
     """A client's application as it is once granted: in use at once, for as long as it may run."""
     standing = granted.standing
-    run_for = 0 if standing is None or granted.has_members else standing.run_for
     if standing is not None and standing.reserved is not None:
         standing = replace(standing, reserved=None)
     return replace(
@@ -53,8 +52,17 @@ def in_use(view: View, granted: Application) -> Application:
         state=State.USED,
         used=granted.requested,
         used_at=view.now,
-        deadline=view.now + run_for if run_for > 0 else None,
+        deadline=_ends(view, granted),
     )
+
+
+def _ends(view: View, granted: Application) -> Instant | None:
+    standing = granted.standing
+    if standing is None:
+        return None
+    if granted.has_members:  # its members may have brought it into any phase while it waited
+        return members.ends(view, standing)
+    return view.now + standing.run_for if standing.run_for > 0 else None
 
 
 def allocate(view: View, allocated: Application, was: State | None) -> None:

@@ -87,7 +87,7 @@ def _put(view: View, parent: Application, standing: Standing) -> Application:
     was = None if parent.standing is None else parent.standing.phase
     deadline = parent.deadline
     if parent.state is not State.WAITING and not (was == standing.phase == Phase.COMPLETING):
-        deadline = _ends(view, standing)
+        deadline = ends(view, standing)
     changed = replace(parent, standing=standing, deadline=deadline)
     view.put_application(changed)
     return changed
@@ -99,7 +99,7 @@ def overrun(view: View, parent: Application) -> bool:
     return run_until is not None and view.now >= run_until
 
 
-def _ends(view: View, standing: Standing) -> Instant | None:
+def ends(view: View, standing: Standing) -> Instant | None:
     """When it ends by itself: its execution time is over, or it has been without members for a while."""
     if standing.phase == Phase.FAILING:  # until every allocation is confirmed to have ended
         return view.now + (view.periods.echo if standing.holding else 0)

@@ -16,6 +16,8 @@ from rm_service.domain.view import View
 
 DRAINING = "draining"
 LOST = "lost"
+NOT_READY = "not_ready"
+"""Why a node takes nothing new whose client says that it is not ready."""
 
 
 def register(view: View, operation: op.RegisterNode) -> Outcome:
@@ -78,7 +80,9 @@ def undrain(view: View, operation: op.UndrainNode) -> Outcome:
         return _unknown(operation.instance, operation.partition)
     if operation.client is not None and found[0].balance.closed != DRAINING:
         return Refused(Code.NODE_NOT_SCHEDULABLE, f"node {operation.instance} is not draining")
-    return _close(view, found, Kind.NODE_UNDRAINED, None, None)
+    said = str(found[1].attributes.get("ready", "true")).lower()
+    closed = NOT_READY if operation.client is not None and said != "true" else None
+    return _close(view, found, Kind.NODE_UNDRAINED, closed, None)
 
 
 def lose(view: View, operation: op.LoseNode) -> Outcome:
@@ -162,7 +166,9 @@ def _rebook(view: View, operation: op.RegisterNode, label_id: int) -> None:
     """Book again what the node reports as running and the ledger had given up as lost."""
     for application_id in operation.applications:
         application = view.applications.get(application_id)
-        if application is not None and application.state is State.LOST and label_id in application.label_ids:
+        if application is None or application.client is not None:
+            continue
+        if application.state is State.LOST and label_id in application.label_ids:
             with suppress(AmountOverflowError):  # beyond 64 bits nothing can be booked: it stays lost
                 book_use(view, application, application.resource, report=True)
 

@@ -57,7 +57,9 @@ def wake(view: View, operation: op.Wake) -> Outcome:
         if application.state is State.WAITING and operation.label_id in application.waits_on:
             if lapsed(view, application):
                 end(view, application, State.EXPIRED, "no room within the wait")
-            elif not _try_again(view, application, operation.label_id) and _closes(view, application_id):
+            elif not _try_again(view, application, operation.label_id) and _closes(
+                view, application_id, operation.label_id
+            ):
                 return Done()
         still_here = view.applications[application_id]
         stay += still_here.state is State.WAITING and operation.label_id in still_here.waits_on
@@ -68,12 +70,12 @@ def wake(view: View, operation: op.Wake) -> Outcome:
     return Done()
 
 
-def _closes(view: View, application_id: str) -> bool:
-    """Whether this waiter, which does not fit, is too old to be passed."""
+def _closes(view: View, application_id: str, label_id: int) -> bool:
+    """Whether this waiter, which does not fit, is too old to be passed here; it may wait elsewhere by now."""
     application = view.applications[application_id]
     if view.now - application.created_at < view.periods.wait_age:
         return False
-    return not reserve(view, application)
+    return not reserve(view, application) and label_id in application.waits_on
 
 
 def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
@@ -114,6 +116,7 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
     placement = None if application.placement is None else read_placement(application.placement)
     found = find_room(view, application.tags, placement, application.requested, rank, turn_of=label_id)
     if found.refusal is not None:
+        _await_registration(view, application, found)
         return False
     bar_at_gate(view, parent_of(view, application), found.judgement)
     if not found.judgement.blocked:
@@ -129,6 +132,14 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
         reason = insufficient(found.judgement.shortfalls).detail
         view.put_application(replace(application, waits_on=waits_on, reason=reason))
     return False
+
+
+def _await_registration(view: View, application: Application, found: Finding) -> None:
+    """Stand where nothing is registered any more: a registration there is what it waits for now."""
+    accounts = view.accounts_of(found.label_ids)
+    missing = tuple([each.label.id for each in accounts if each.is_capacity and each.total is None])
+    if missing and missing != application.waits_on and found.refusal is not None:
+        view.put_application(replace(application, waits_on=missing, reason=found.refusal.detail))
 
 
 def bar_at_gate(view: View, parent: Application | None, judgement: Judgement) -> None:

@@ -37,7 +37,7 @@ def release_allocation(view: View, operation: op.ReleaseAllocation) -> Outcome:
 
 def remove_application(view: View, operation: op.RemoveApplication) -> Outcome:
     """End an application and its members; one that is not known is no error."""
-    for application in view.named(operation.name):
+    for application in _own(view, operation.client, operation.name):
         end_whole(view, application, State.RELEASED, operation.message, asks_quiet=True)
     return Done()
 
@@ -65,20 +65,23 @@ def reported(standing: Standing | None, client: Client) -> bool:
 
 def _named(view: View, operation: op.ReleaseAllocation) -> Sequence[Application]:
     """What a release means: by id, else by key, else everything of an application."""
-    by_key = [] if operation.name is None else view.named(operation.name)
+    client = operation.client
     if operation.id is not None:
         known = view.applications.get(operation.id)
-        if known is not None and known.client == operation.client.id:
+        if known is not None and known.client == client.id and known.state in LIVE and not known.has_members:
             return [known] if known.tags.get("partition") == operation.partition else []
-        candidates = by_key if operation.name is not None else _members(view, operation.parent)
-        return [each for each in candidates if each.request.get("uuid") == operation.id]
-    return by_key if operation.name is not None else _members(view, operation.parent)
+    if operation.name is not None:
+        found = _own(view, client, operation.name)
+    else:
+        parents = [] if operation.parent is None else _own(view, client, operation.parent)
+        ids = [member_id for parent in parents for member_id in view.lookup.members_of(parent.id)]
+        found = [view.applications[member_id] for member_id in ids]
+    return [each for each in found if operation.id is None or each.request.get("uuid") == operation.id]
 
 
-def _members(view: View, name: str | None) -> list[Application]:
-    parents = [] if name is None else view.named(name)
-    ids = [member_id for parent in parents for member_id in view.lookup.members_of(parent.id)]
-    return [view.applications[member_id] for member_id in ids]
+def _own(view: View, client: Client, name: str) -> list[Application]:
+    """What a client calls so: in another's partition there is nothing of its own."""
+    return [each for each in view.named(name) if each.client == client.id]
 
 
 def _release(view: View, operation: op.ReleaseAllocation, application: Application) -> None:

@@ -52,6 +52,7 @@ class Batch:
     node_labels: dict[tuple[str, str], int] = field(default_factory=dict)
     view: View = field(init=False)
     _placed: Counter[tuple[op.Placement, tuple[tuple[str, int], ...]]] = field(default_factory=Counter)
+    _pool_of: dict[op.Placement, int] = field(default_factory=dict)
     _pool_ids: list[int] | None = None
     _watching: bool = False
 
@@ -171,9 +172,12 @@ class Batch:
         return label_ids
 
     def _pool_id(self, placement: op.Placement) -> int:
-        tags = pool_tags(placement)
-        key = label_key(tags)
-        return self.ids.give({key: tags}, is_pool=True)[key]
+        pool_id = self._pool_of.get(placement)
+        if pool_id is None:
+            tags = pool_tags(placement)
+            key = label_key(tags)
+            pool_id = self._pool_of[placement] = self.ids.give({key: tags}, is_pool=True)[key]
+        return pool_id
 
     def _want(self, operation: op.DecidedOperation) -> None:
         wanted = self.wanted

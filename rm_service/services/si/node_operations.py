@@ -3,8 +3,7 @@
 from rm_service.domain import answers
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
-from rm_service.domain.client_nodes import NOT_READY
-from rm_service.domain.node_life import DRAINING
+from rm_service.domain.node_life import DRAINING, NOT_READY
 from rm_service.ledger.batch import Group
 from rm_service.services.si.allocation_operations import book_allocation
 from rm_service.services.si.clients import KnownClient
