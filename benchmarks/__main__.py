@@ -15,6 +15,7 @@ from benchmarks import (
     http_single,
     placement,
     replicas,
+    si,
     si_floor,
     streams,
     waiting,
@@ -33,6 +34,7 @@ BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "replicas": replicas.measure,
     "sqlite": embedded.measure,
     "si-floor": si_floor.measure,
+    "si": si.measure,
 }
 
 

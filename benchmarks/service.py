@@ -27,12 +27,12 @@ class NotServingError(RuntimeError):
 
 
 @contextlib.contextmanager
-def serving(url: str, folder: Path, module: str = REAL) -> Iterator[Address]:
-    """The address of a service on that database, as long as the body runs."""
+def serving(url: str, folder: Path, module: str = REAL, grpc_bind: str = "off") -> Iterator[Address]:
+    """The HTTP address of a service on that database, as long as the body runs."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RM_")} | {
         "RM_DATABASE_URL": url,
         "RM_HTTP_BIND": "127.0.0.1:0",
-        "RM_GRPC_BIND": "off",
+        "RM_GRPC_BIND": grpc_bind,
         "RM_LOG_LEVEL": "warning",
         "PYTHONUNBUFFERED": "1",
     }

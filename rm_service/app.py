@@ -106,7 +106,13 @@ class Service:
         self.tokens = Tokens(self.ledger.readers)
         self.sweeper = Sweeper(
             self.ledger,
-            SweepSettings(settings.sweep_seconds, settings.checkpoint_seconds),
+            SweepSettings(
+                settings.sweep_seconds,
+                settings.checkpoint_seconds,
+                settings.si_pause_seconds,
+                settings.si_stop_seconds,
+                release_stopped=settings.si_when_stopped == "release",
+            ),
             on_sweep=self._swept,
             on_failure=lambda _error: self.metrics.sweep_failed(),
         )
@@ -125,6 +131,7 @@ class Service:
             authentication,
             bind=settings.grpc_bind,
             resync_seconds=settings.si_resync_seconds,
+            pause_seconds=settings.si_pause_seconds,
             policies=Path(settings.si_policies) if settings.si_policies else None,
             max_message=settings.grpc_max_message_bytes,
             reuse_port=settings.workers > 1,

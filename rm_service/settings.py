@@ -47,6 +47,9 @@ class Settings:
     si_policies: str | None
     si_resync_seconds: int
     si_echo_seconds: int
+    si_pause_seconds: int
+    si_stop_seconds: int
+    si_when_stopped: str
     si_completing_seconds: int
     grpc_max_message_bytes: int
     http_threads: int
@@ -127,6 +130,9 @@ _SCHEMA = Schema.from_dict(
         "si_policies": fields.String(required=True, allow_none=True),
         "si_resync_seconds": _from(1, 30 * _DAY),
         "si_echo_seconds": _from(0, 30 * _DAY),
+        "si_pause_seconds": _from(1, 365 * _DAY),
+        "si_stop_seconds": _from(1, 365 * _DAY),
+        "si_when_stopped": _one_of("keep", "release"),
         "si_completing_seconds": _from(0, 30 * _DAY),
         "grpc_max_message_bytes": _from(1024, 1024 * 2**20),
         "http_threads": _from(1, 1024),

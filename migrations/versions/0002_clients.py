@@ -27,6 +27,15 @@ COLUMNS = {
         sa.Column("client", sa.Text(), nullable=True, comment="the resource manager that is told"),
         sa.Column("answer", JSON, nullable=True, comment="what it is told"),
     ],
+    "ledger_head": [
+        sa.Column(
+            "away",
+            sa.Text(),
+            server_default="[]",
+            nullable=False,
+            comment="a JSON list of clients that get nothing new",
+        ),
+    ],
     "limit_rule": [
         sa.Column(
             "client",
@@ -84,6 +93,15 @@ def upgrade() -> None:
             nullable=True,
             comment="when what it has not reported again is given up",
         ),
+        sa.Column("state", sa.Text(), server_default="running", nullable=False),
+        sa.Column(
+            "seen_at",
+            sa.BigInteger(),
+            server_default="0",
+            nullable=False,
+            comment="when it last gave a sign of life",
+        ),
+        sa.CheckConstraint("state IN ('running', 'paused', 'stopped')", name=op.f("ck_si_client_state")),
         sa.PrimaryKeyConstraint("rm_id", name=op.f("pk_si_client")),
         comment="a resource manager that has registered through the Scheduler Interface",
     )

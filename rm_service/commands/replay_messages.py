@@ -70,6 +70,8 @@ class MessageReplay(Walk[Carrier]):
         asks = [step.task for step in steps if not step.is_deletion]
         names = self._held.keys() | {task.name for task in asks}
         ends = [step.task for step in steps if step.is_deletion and step.task.name in names]
+        if not asks and not ends:
+            return
         carried = self._carry(asks, ends)
         for task in asks:
             self.record.took("ask", carried.asked[task.name])

@@ -35,8 +35,8 @@ NO_QOS = "none"
 class SiDriver:
     """Speaks as the resource manager `replay`: its tasks are asks of one application for each `qos`.
 
-    `streams` are registered. `audit` gives the verdict and `on_close` is called at the end: neither is a part
-    of the Scheduler Interface.
+    `start` it before anything else. `audit` gives the verdict and `on_close` is called at the end: neither
+    is a part of the Scheduler Interface.
     """
 
     def __init__(
@@ -52,7 +52,11 @@ class SiDriver:
         self._running: dict[str, set[str]] = {}
         """The names of the tasks that run, by application."""
         self._numbers = itertools.count(1)
-        self.carry([], [], "")  # what an earlier replay had, and has been told of by now, is none of ours
+
+    def start(self) -> None:
+        """Register; what an earlier replay left is given up. Raises UnreachableError, DriveError."""
+        self._streams.register(CONFIG, {"rm.resync": "wipe"})
+        self.carry([], [], "")  # what ended by that, and is told now, is none of ours
 
     def register(self, nodes: Sequence[TraceNode], trace: str) -> None:
         """One message with all of them. Raises DriveError when one is rejected."""
@@ -170,22 +174,22 @@ class SiDriver:
 def served(address: str, client: ApiClient, token: str | None) -> SiDriver:
     """Drives a running service: gRPC at `address`, the audit from its HTTP API."""
     streams = SiStreams(address, RM_ID, token)
-    return _registered(streams, lambda: client.get("/audit"), client.close)
+    return _started(streams, lambda: client.get("/audit"), client.close)
 
 
 def embedded() -> SiDriver:
     """Drives a whole service in this process, on an SQLite file that goes away with it."""
     service = EmbeddedService()
     streams = SiStreams(service.grpc_address, RM_ID)
-    return _registered(streams, service.audit, service.close)
+    return _started(streams, service.audit, service.close)
 
 
-def _registered(
+def _started(
     streams: SiStreams, audit: Callable[[], Mapping[str, Any]], on_close: Callable[[], object]
 ) -> SiDriver:
     driver = SiDriver(streams, audit, on_close)
     try:
-        streams.register(CONFIG, {"rm.resync": "wipe"})
+        driver.start()
     except BaseException:
         driver.close()
         raise

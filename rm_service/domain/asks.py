@@ -14,7 +14,7 @@ from rm_service.domain.judging import ARRIVAL, not_registered
 from rm_service.domain.lease import book_use, end, tell_to_end
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_room, write_placement
-from rm_service.domain.queueing import bar_at_gate, park
+from rm_service.domain.queueing import bar_at_gate, bar_while_away, park
 from rm_service.domain.tags import Tags
 from rm_service.domain.view import View
 
@@ -48,6 +48,7 @@ def add_application(view: View, operation: op.AddApplication) -> Outcome:
         ),
     )
     _accept(view, application, operation.client)
+    bar_while_away(view, operation.client.id, found.judgement)
     if found.judgement.blocked:
         return Done(application=park(view, application, found.judgement), created=True)
     granted = in_use(view, replace(application, locked_at=view.now))
@@ -160,6 +161,7 @@ def _ask_once(
     if found.refusal is not None:
         return found.refusal
     bar_at_gate(view, parent, found.judgement)
+    bar_while_away(view, operation.client.id, found.judgement)
     asked = _asked(view, operation, application_id, found, parent)
     if not found.judgement.blocked:
         allocate(view, asked, None)

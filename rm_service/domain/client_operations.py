@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import Instant
-from rm_service.domain.clients import Client, Termination
+from rm_service.domain.clients import Client, ClientState, Termination
 from rm_service.domain.tags import Tags
 
 
@@ -103,6 +103,7 @@ class ForgetApplication:
 
     client: Client
     id: str
+    reason: str = "not reported again after its resource manager had registered anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +173,18 @@ class SettleClient:
     """All that this registration of a client did not report again has been given up."""
 
     client: Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetClientState:
+    """A resource manager is there again, or has been away so long that it gets nothing new, or is given up.
+
+    Away: only if it has given no sign of life since `unseen_since`.
+    """
+
+    id: str
+    state: ClientState
+    unseen_since: Instant | None = None
 
 
 ClientOperation = (

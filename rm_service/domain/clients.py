@@ -12,6 +12,14 @@ class Client:
     registration: int = 1
 
 
+class ClientState(StrEnum):
+    """Whether a resource manager is there. Only one that runs is granted anything."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+
 class Phase(StrEnum):
     """Where an application with members stands, in the Scheduler Interface's own words."""
 

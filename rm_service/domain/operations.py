@@ -17,6 +17,7 @@ from rm_service.domain.client_operations import (
     RegisterClient,
     ReleaseAllocation,
     RemoveApplication,
+    SetClientState,
     SettleClient,
     Tell,
     UpdateNode,
@@ -54,6 +55,7 @@ __all__ = [
     "RemoveLimit",
     "RemoveNode",
     "Renew",
+    "SetClientState",
     "SetLimit",
     "SettleClient",
     "ShiftDeadlines",
@@ -314,6 +316,7 @@ WholeLedgerOperation = (
     | RecordSweep
     | RegisterClient
     | SettleClient
+    | SetClientState
 )
 """What touches rows without number and so has a batch of its own."""
 

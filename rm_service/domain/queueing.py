@@ -119,6 +119,7 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
         _await_registration(view, application, found)
         return False
     bar_at_gate(view, parent_of(view, application), found.judgement)
+    bar_while_away(view, application.client, found.judgement)
     if not found.judgement.blocked:
         try:
             grant_waiting(view, application, found)
@@ -140,6 +141,14 @@ def _await_registration(view: View, application: Application, found: Finding) ->
     missing = tuple([each.label.id for each in accounts if each.is_capacity and each.total is None])
     if missing and missing != application.waits_on and found.refusal is not None:
         view.put_application(replace(application, waits_on=missing, reason=found.refusal.detail))
+
+
+def bar_while_away(view: View, client: str | None, judgement: Judgement) -> None:
+    """What a client asked for that is not there waits until it is."""
+    if client is None or client not in view.away:
+        return
+    gate = view.accounts_of((view.lookup.gate_of(client),))[0]
+    judgement.block(gate, [gate.shortfall("", 0, "client_away")])
 
 
 def bar_at_gate(view: View, parent: Application | None, judgement: Judgement) -> None:

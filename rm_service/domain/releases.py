@@ -14,7 +14,6 @@ from rm_service.domain.placing import read_placement
 from rm_service.domain.view import View
 
 BY_REQUEST = "allocation remove as per RM request"
-UNREPORTED = "not reported again after its resource manager had registered anew"
 
 _ENDED = {
     Termination.TIMEOUT: State.EXPIRED,
@@ -49,7 +48,7 @@ def forget(view: View, operation: op.ForgetApplication) -> Outcome:
         return unknown(operation.id)
     if application.state not in LIVE or reported(application.standing, operation.client):
         return Done(application=application, repeated=True)
-    return Done(application=end_whole(view, application, State.RELEASED, UNREPORTED))
+    return Done(application=end_whole(view, application, State.RELEASED, operation.reason))
 
 
 def tell(view: View, operation: op.Tell) -> Outcome:

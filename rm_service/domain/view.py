@@ -43,8 +43,10 @@ class Lookup(Protocol):
     def first_waiter(self, label_id: int) -> tuple[int, int] | None:
         """Priority and number of the first who waits there now; None when nobody does."""
 
-    def gate_of(self, application_id: str) -> int:
-        """The label whose queue the members of an application stand in while it waits itself."""
+    def gate_of(self, name: str) -> int:
+        """The label of a gate: the members of an application that waits, by its id, stand in its queue; and
+        what a client asked for that is away, by its name.
+        """
 
     def members_of(self, application_id: str) -> Sequence[str]:
         """The live applications that are members of this one; they and their labels are then in the view."""
@@ -111,6 +113,8 @@ class View:
         self.engines: dict[str, Engine] = {}
         self.heads: dict[int, list[str]] = {}
         """Label id to its first waiters, best rank first, for every wake."""
+        self.away: frozenset[str] = frozenset()
+        """The clients that are not there, and so get nothing new."""
         self.joined_pools: dict[int, Account] = {}
         """Placement pools that somebody joined in this batch."""
 

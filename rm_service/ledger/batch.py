@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import orjson
+
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Account
 from rm_service.domain.amounts import Amounts
@@ -78,6 +80,7 @@ class Batch:
         """Decide every operation in order. The view then holds all that is to be written."""
         view = self.view = View(self, now=head.now, seq=head.seq, targets=head.targets, periods=self.periods)
         view.node_labels, view.heads = self.node_labels, rows.heads
+        view.away = frozenset(orjson.loads(head.away)) if head.away != "[]" else frozenset()
         self._take_in(rows)
         self._charge_anew()
         self._pool_ids = rows.pool_ids
@@ -111,9 +114,9 @@ class Batch:
         self._read_accounts(self._pool_ids)
         return self.view.accounts_of(tuple(self._pool_ids))
 
-    def gate_of(self, application_id: str) -> int:
+    def gate_of(self, name: str) -> int:
         """As Lookup says."""
-        tags = {GATE_KEY: application_id}
+        tags = {GATE_KEY: name}
         gate_id = self.ids.give({label_key(tags): tags})[label_key(tags)]
         self._read_accounts([gate_id])
         return gate_id

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, text
+from sqlalchemy import BigInteger, ColumnElement, Connection, literal_column, text
 
 from rm_service.domain.application import Instant
 from rm_service.domain.clients import Client
@@ -21,12 +21,14 @@ _STRANDED = (
     " WHERE b.closed = 'lost' AND b.applications > 0 AND a.state IN ('locked', 'used')"
 )
 _UNREPORTED = "SELECT rm_id, registration FROM si_client WHERE resync_until <= {now} ORDER BY resync_until"
+_CLIENTS = "SELECT rm_id, state, seen_at FROM si_client WHERE state <> 'stopped' ORDER BY rm_id"
 _PARTS = {
     "applications": ("d.id", "SELECT id FROM application WHERE deadline <= {now} ORDER BY deadline"),
     "nodes": ("d.instance", "SELECT instance FROM node WHERE deadline <= {now} ORDER BY deadline"),
     "engines": ("d.instance", "SELECT instance FROM engine WHERE deadline <= {now} ORDER BY deadline"),
     "woken": ("d.label_id", "SELECT label_id FROM balance WHERE wake"),
     "stranded": ("{array}(d.id, d.instance, d.reason)", _STRANDED),
+    "clients": ("{array}(d.rm_id, d.state, d.seen_at)", _CLIENTS),
     "unreported": ("{array}(d.rm_id, d.registration)", _UNREPORTED),
 }
 
@@ -67,6 +69,15 @@ class Stranded:
 
 
 @dataclass(frozen=True, slots=True)
+class Presence:
+    """Whether a client is there, as far as was noted."""
+
+    client: str
+    state: str
+    seen_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class Due:
     """What is due by the database's clock, at most `BOUND` of each kind, and when a sweep last succeeded."""
 
@@ -80,6 +91,8 @@ class Due:
     """Instances that have been silent for too long; `engines` likewise."""
     engines: tuple[str, ...]
     stranded: tuple[Stranded, ...]
+    clients: tuple[Presence, ...]
+    """Every client that is not stopped, with when it was last seen."""
     unreported: tuple[Client, ...]
     """Clients whose time is over to report again what they had before they registered anew."""
     woken: tuple[int, ...]
@@ -114,9 +127,17 @@ def read_due(connection: Connection) -> Due:
         nodes=tuple(_items(row["nodes"])),
         engines=tuple(_items(row["engines"])),
         stranded=tuple([Stranded(*item) for item in _items(row["stranded"])]),
+        clients=tuple([Presence(*item) for item in _items(row["clients"])]),
         unreported=tuple([Client(*item) for item in _items(row["unreported"])]),
         woken=tuple(_items(row["woken"])),
     )
+
+
+def host_or_database_time(connection: Connection) -> Instant | ColumnElement[int]:
+    """Now: PostgreSQL's own clock; SQLite has the host's."""
+    if connection.dialect.name == "sqlite":
+        return time.time_ns() // 1000
+    return literal_column(_WORDS["postgresql"]["now"], BigInteger)
 
 
 def _items(document: str | list[Any] | None) -> list[Any]:

@@ -4,6 +4,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND
+from rm_service.domain.clients import ClientState
 from rm_service.ledger import tables
 from rm_service.ledger.turn import Head
 
@@ -19,6 +20,8 @@ def note_registration(connection: Connection, operation: op.RegisterClient, head
     ).scalar_one_or_none()
     values = {
         "registration": 1 if known is None else known + 1,
+        "state": ClientState.RUNNING,
+        "seen_at": head.now,
         "registered_seq": head.seq + 1,
         "registered_at": head.now,
         "version": operation.version,

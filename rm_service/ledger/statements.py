@@ -52,9 +52,10 @@ class Statements:
         self._ids = members if sqlite else f"{members}::uuid"
         self._numbers = members if sqlite else f"{members}::bigint"
         self.take = (
-            "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch, max(time, ?)"
+            "UPDATE ledger_head SET one = 1 WHERE one = 1"
+            " RETURNING seq, targets, labels, epoch, away, max(time, ?)"
             if sqlite
-            else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch,"
+            else "UPDATE ledger_head SET one = 1 WHERE one = 1 RETURNING seq, targets, labels, epoch, away,"
             " greatest(time, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)"
         ) + ", (SELECT succeeded_at FROM sweep)"
         self.give_back = f"UPDATE ledger_head SET seq = {mark}, time = {mark}, targets = {mark} WHERE one = 1"

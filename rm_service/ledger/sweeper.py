@@ -18,11 +18,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND, Instant
+from rm_service.domain.clients import ClientState
 from rm_service.domain.outcomes import Done
 from rm_service.ledger.due import Due, read_due
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ledger import Ledger
-from rm_service.ledger.resync import give_up_unreported
+from rm_service.ledger.resync import give_up_all, give_up_unreported
 from rm_service.ledger.schema import ensure_partitions
 
 MISSED_SWEEPS = 2
@@ -41,6 +42,11 @@ class SweepSettings:
 
     sweep_seconds: float = 5
     checkpoint_seconds: float = 3600
+    pause_seconds: float = 60
+    """A client that gives no sign of life for so long gets nothing new until it does."""
+    stop_seconds: float = 3600
+    """After so long it is given up: what it holds stays, or (`release_stopped`) is given back."""
+    release_stopped: bool = False
 
 
 @dataclass(slots=True)
@@ -54,6 +60,8 @@ class SweepReport:
     engines: int = 0
     stranded: int = 0
     """Applications given back because their node is lost."""
+    clients_away: int = 0
+    """Clients that were paused or stopped."""
     unreported: int = 0
     """Applications and nodes given up because their client, registered anew, did not report them again."""
     woken: int = 0
@@ -122,6 +130,7 @@ class Sweeper:
                 report.shifted = self._shift(due)
                 due = self._look()
             due = self._end(due, report)
+            self._look_after_clients(due, report)
             self._keep_house(due, report)
             report.seconds = time.monotonic() - started
         return report
@@ -206,6 +215,24 @@ class Sweeper:
         """Carry them out; how many changed something."""
         outcomes = self._ledger.submit(operations) if operations else []
         return sum(isinstance(outcome, Done) and not outcome.repeated for outcome in outcomes)
+
+    def _look_after_clients(self, due: Due, report: SweepReport) -> None:
+        """Pause clients that have been away for a while, stop those that have been away for long."""
+        for presence in due.clients:
+            away = due.now - presence.seen_at
+            stopped = away > self._settings.stop_seconds * SECOND
+            state = ClientState.STOPPED if stopped else ClientState.PAUSED
+            if away <= self._settings.pause_seconds * SECOND or presence.state == state:
+                continue
+            operation = op.SetClientState(id=presence.client, state=state, unseen_since=presence.seen_at + 1)
+            outcome = self._ledger.submit_whole(operation)
+            if isinstance(outcome, Done) and not outcome.repeated:
+                report.clients_away += 1
+                _log.warning(
+                    "si_client_away", rm_id=presence.client, state=state.value, seconds=away / SECOND
+                )
+                if stopped and self._settings.release_stopped:
+                    report.unreported += give_up_all(self._ledger, presence.client)
 
     def _keep_house(self, due: Due, report: SweepReport) -> None:
         if due.now - due.checkpoint_at >= self._settings.checkpoint_seconds * SECOND:

@@ -49,6 +49,13 @@ ledger_head = Table(
     Column("epoch", BigInteger, nullable=False, comment="raised by each change of rules or limits"),
     Column("targets", BigInteger, nullable=False, comment="highest node number ever given"),
     Column("labels", BigInteger, nullable=False, comment="highest label number ever given"),
+    Column(
+        "away",
+        Text,
+        nullable=False,
+        server_default="[]",
+        comment="a JSON list of clients that get nothing new",
+    ),
 )
 
 rule_set = Table(
@@ -322,6 +329,11 @@ si_client = Table(
     Column("config", Text, nullable=False),
     Column("extra_config", Json, nullable=False),
     Column("resync_until", BigInteger, comment="when what it has not reported again is given up"),
+    Column("state", Text, nullable=False, server_default="running"),
+    Column(
+        "seen_at", BigInteger, nullable=False, server_default="0", comment="when it last gave a sign of life"
+    ),
+    CheckConstraint("state IN ('running', 'paused', 'stopped')", "state"),
     Index(
         "ix_si_client_resync_until",
         "resync_until",

@@ -40,6 +40,8 @@ class Head:
     targets: int
     labels: int
     epoch: int
+    away: str
+    """The clients that get nothing new, as a JSON list."""
     now: Instant
     """The database's clock, read after the turn was taken; never before the last event's time."""
     swept_at: Instant

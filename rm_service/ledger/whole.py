@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Table, delete, insert, select, update
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND
+from rm_service.domain.clients import ClientState
 from rm_service.domain.conversions import Conversions
 from rm_service.domain.events import Kind
 from rm_service.domain.label_rules import LabelRules, RuleError
@@ -17,11 +18,17 @@ from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.checkpoints import write_checkpoint
+from rm_service.ledger.client_state import note_who_is_away, set_client_state, wake_gate
 from rm_service.ledger.recount import recount
 from rm_service.ledger.registration import note_registration
 from rm_service.ledger.rulebook import Labels, read_rule_book
 from rm_service.ledger.turn import Head, Turn
 
+_STATE_EVENTS = {
+    ClientState.RUNNING: Kind.CLIENT_RESUMED,
+    ClientState.PAUSED: Kind.CLIENT_PAUSED,
+    ClientState.STOPPED: Kind.CLIENT_STOPPED,
+}
 Woken = set[int]
 """Labels whose queues are to be looked at because of the change."""
 
@@ -113,8 +120,9 @@ class _Change:
         self._shift(application, gap, application.c.state.in_(["locked", "used"]))
         self._shift(tables.node, gap)
         self._shift(tables.engine, gap)
-        later = tables.si_client.c.resync_until + gap
-        self.turn.connection.execute(update(tables.si_client).values(resync_until=later))
+        client = tables.si_client.c
+        later = {"resync_until": client.resync_until + gap, "seen_at": client.seen_at + gap}
+        self.turn.connection.execute(update(tables.si_client).values(**later))
         self._event(Kind.DEADLINES_SHIFTED, "deadlines", None, {"seconds": gap / SECOND})
         return Done(), set()
 
@@ -129,7 +137,8 @@ class _Change:
         except (LimitError, RuleError) as error:
             return Refused(Code.INVALID_LIMIT, str(error), field="config"), set()
         row = note_registration(connection, operation, self.head)
-        woken = self._replace_limits(operation)
+        note_who_is_away(connection)
+        woken = self._replace_limits(operation) | wake_gate(connection, operation.id)
         self._event(Kind.CLIENT_REGISTERED, operation.id, None, {"registration": row}, operation.id)
         if rules is not book.rules:
             self._store_rules({**self._stored_rules(), "label_rules": rules.to_document()})
@@ -142,7 +151,8 @@ class _Change:
     def _replace_limits(self, operation: op.RegisterClient) -> Woken:
         """Limits that somebody else set on the same tags stay: an operator's word goes before a file's."""
         table, connection = tables.limit_rule, self.turn.connection
-        connection.execute(delete(table).where(table.c.client == operation.id))
+        own = delete(table).where(table.c.client == operation.id).returning(table.c.tags)
+        before = list(connection.execute(own).scalars())
         taken = set(connection.execute(select(table.c.key)).scalars())
         rows = [
             {"key": key, "tags": dict(tags), "total": dict(total), "protected": {}, "client": operation.id}
@@ -152,9 +162,18 @@ class _Change:
         if rows:
             connection.execute(insert(table), rows)
         woken: Woken = set()
-        for keys in {frozenset(tags) for tags, _ in operation.limits}:
+        for keys in {frozenset(tags) for tags in (*before, *(tags for tags, _ in operation.limits))}:
             woken |= self._wake(dict.fromkeys(keys, ""))
         return woken
+
+    def set_client_state(self, operation: op.SetClientState) -> tuple[Outcome, Woken]:
+        """A client is there again, or is not: then nothing is granted to it until it comes back."""
+        connection = self.turn.connection
+        if not set_client_state(connection, operation, self.head.now):
+            return Done(repeated=True), set()
+        self._event(_STATE_EVENTS[operation.state], operation.id, None, None, operation.id)
+        running = operation.state is ClientState.RUNNING
+        return Done(), wake_gate(connection, operation.id) if running else set()
 
     def _shift(self, table: Table, microseconds: int, *also: ColumnElement[bool]) -> None:
         later = update(table).values(deadline=table.c.deadline + microseconds)
@@ -236,4 +255,5 @@ _CHANGES: dict[type, Callable[[_Change, Any], tuple[Outcome, Woken]]] = {
     op.WriteCheckpoint: _Change.write_checkpoint,
     op.RegisterClient: _Change.register_client,
     op.SettleClient: _Change.settle_client,
+    op.SetClientState: _Change.set_client_state,
 }

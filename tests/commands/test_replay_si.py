@@ -13,7 +13,7 @@ from rm_service.commands.replay import replay
 from rm_service.commands.replay_drivers import DriveError
 from rm_service.commands.replay_messages import Carried, MessageReplay
 from rm_service.commands.replay_run import Record, steps_of
-from rm_service.commands.replay_si import CONFIG, RM_ID, SiDriver
+from rm_service.commands.replay_si import RM_ID, SiDriver
 from rm_service.commands.si_streams import SiStreams
 from rm_service.commands.trace import TraceNode, TraceTask, read_nodes, read_tasks
 from tests.commands.conftest import Run
@@ -159,9 +159,9 @@ def service() -> Iterator[EmbeddedService]:
 
 
 def driver_on(service: EmbeddedService) -> SiDriver:
-    streams = SiStreams(service.grpc_address, RM_ID)
-    streams.register(CONFIG, {"rm.resync": "wipe"})
-    return SiDriver(streams, service.audit, nothing)
+    driver = SiDriver(SiStreams(service.grpc_address, RM_ID), service.audit, nothing)
+    driver.start()
+    return driver
 
 
 def replayed(driver: SiDriver, folder: Path) -> Record:

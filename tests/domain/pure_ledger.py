@@ -123,8 +123,8 @@ class PureLedger:
         pool = {"@placement": placement.selector or "*"}
         return self._label({**pool, "partition": placement.partition} if placement.partition else pool)
 
-    def gate_of(self, application_id: str) -> int:
-        return self._label({"@members": application_id})
+    def gate_of(self, name: str) -> int:
+        return self._label({"@members": name})
 
     def members_of(self, application_id: str) -> Sequence[str]:
         live = [each for each in self.view.applications.values() if each.state in LIVE]

@@ -21,6 +21,7 @@ from rm_service.ledger import tables
 from rm_service.ledger.answers import AnswerLog
 from rm_service.ledger.audit import audit
 from rm_service.ledger.ledger import Ledger, LedgerSettings
+from rm_service.ledger.queries.clients import list_resource_managers
 from rm_service.ledger.queries.usage import usage
 from rm_service.services.si.names import CREATION_TIME, NODE_SELECTOR, REQUIRED_NODE
 from rm_service.services.si.requests import (
@@ -38,6 +39,7 @@ from rm_service.services.si.requests import (
 from rm_service.services.si.scheduler import SchedulerService
 from tests.ledger.asking import application, asking, node
 from tests.ledger.conftest import make_template
+from tests.system.client import until
 
 PATIENCE = 20.0  # seconds until a commit must have come; nothing waits this long when all is well
 RM = "rm"
@@ -127,6 +129,18 @@ def ledger(template: Path, tmp_path: Path) -> Iterator[Ledger]:
     yield ledger
     found = audit(ledger.readers)
     assert found.consistent, found
+    ledger.close()
+
+
+@pytest.fixture
+def impatient(template: Path, tmp_path: Path) -> Iterator[Talk]:
+    """On a ledger in which nobody who waits may be passed."""
+    url = f"sqlite:///{shutil.copy(template, tmp_path / 'impatient.db')}"
+    ledger = Ledger(LedgerSettings(url, wait_age_seconds=0))
+    ledger.open()
+    scheduler = SchedulerService(ledger, resync_seconds=60)
+    yield Talk(ledger, scheduler)
+    scheduler.close()
     ledger.close()
 
 
@@ -277,13 +291,27 @@ def test_a_queue_that_is_made_by_a_namespace_has_the_limits_of_its_tags(talk: Ta
     assert talk.row(app="app-2")["state"] == State.WAITING
 
 
-def test_what_an_rm_says_of_itself_is_kept_and_replaced(talk: Talk) -> None:
+def test_an_ask_that_is_too_old_to_be_passed_has_a_node_kept_for_it(impatient: Talk) -> None:
+    impatient.register()
+    impatient.add_node()
+    impatient.say(applications=app(), asks=[ask("a", 5), ask("b", 5)])
+    impatient.say(asks=ask("large", 10))
+    impatient.say(releases=Release(application="app-1", key="a"))
+    until(
+        lambda: impatient.row(allocationKey="large")["reason"].startswith("node node-1 is reserved for it: "),
+        "the node is kept",
+    )
+    assert granted(impatient.say(asks=ask("small", 1))) == {}
+    assert impatient.row(allocationKey="small")["state"] == State.WAITING
+
+
+def test_what_an_rm_says_of_itself_is_kept_and_replaced_and_shown_without_secrets(talk: Talk) -> None:
     talk.register(version="1", build_info={"commit": "a"}, policy_group="queues", extra={"log.level": "x"})
-    talk.register(version="2", build_info={"commit": "b"})
+    talk.register(version="2", build_info={"commit": "b"}, extra={"rm.nodePool": "s3cret"})
     with talk.ledger.readers.connect() as connection:
-        [row] = connection.execute(tables.si_client.select()).mappings()
-    assert (row["version"], row["build_info"], row["policy_group"]) == ("2", {"commit": "b"}, "")
-    assert (row["extra_config"], row["registration"]) == ({}, 2)
+        [found] = list_resource_managers(connection)
+    assert (found.version, found.build_info, found.policy_group) == ("2", {"commit": "b"}, "")
+    assert (found.extra_config, found.registrations) == ({"rm.nodePool": "***"}, 2)
 
 
 def test_an_rm_may_have_several_partitions_and_none_of_anothers(talk: Talk) -> None:

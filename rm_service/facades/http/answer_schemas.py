@@ -5,6 +5,7 @@ from typing import Any
 from marshmallow import INCLUDE, Schema, fields, validate
 
 from rm_service.domain.application import State
+from rm_service.domain.clients import ClientState
 from rm_service.ledger.queries.nodes import NodeState
 from rm_service.ledger.queries.usage import Source
 
@@ -222,6 +223,7 @@ class ResourceManagerSchema(Schema):
         required=True,
         metadata={"description": "Values hidden."},
     )
+    state = fields.String(required=True, validate=validate.OneOf([state.value for state in ClientState]))
     registrations = _whole()
     registered_at = _time()
     resync_until = _time(can_miss=True)

@@ -183,11 +183,14 @@ class AnswerFeed:
         log: AnswerLog,
         tailer: Tailer,
         kinds_of: Mapping[str, Collection[str]],
+        heard: Callable[[str], object] = lambda _: None,
     ) -> None:
+        """`heard` is told of a resource manager that opens a stream."""
         self.log = log
         self.kinds_of = kinds_of
         self.deliveries = Deliveries(log.delivered)
         self._tailer = tailer
+        self._heard = heard
         self._lock = Lock()
         self._streams: dict[str, list[AnswerStream]] = defaultdict(list)
         self._subscription: Subscription | None = None
@@ -200,6 +203,11 @@ class AnswerFeed:
         """After all streams were closed: what they delivered is written down."""
         self._threads.shutdown(cancel_futures=True)
         self.deliveries.stop()
+
+    def rm_ids(self) -> list[str]:
+        """The resource managers that have a stream open here."""
+        with self._lock:
+            return list(self._streams)
 
     def __len__(self) -> int:
         return sum(map(len, self._streams.values()))
@@ -226,6 +234,7 @@ class AnswerFeed:
             raise
         self._take_over(stream)
         delivered = max(standing.delivered, self.deliveries.noted((rm_id, name)))
+        self._heard(rm_id)
         stream.begin(standing, max(delivered, standing.registered) if after is None else after)
         return stream
 

@@ -97,11 +97,18 @@ KINDS_OF: Mapping[str, AbstractSet[str]] = {
 class Intake:
     """Takes messages in. Every method may be called from any thread, and may ask the database.
 
-    `spoken` is told of a resource manager that was found to speak a dialect, unless that was known.
+    `spoken` is told of a resource manager that was found to speak a dialect, unless that was known; `heard`
+    of each that asks for something.
     """
 
-    def __init__(self, scheduler: Scheduler, spoken: Callable[[str, Dialect], None]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        spoken: Callable[[str, Dialect], None],
+        heard: Callable[[str], object] = lambda _: None,
+    ) -> None:
         self._scheduler = scheduler
+        self._heard = heard
         self._spoken = spoken
         self._dialects: dict[str, Dialect] = {}
 
@@ -117,6 +124,7 @@ class Intake:
         seen = reading.dialect_of(message)
         known = self._dialects.get(rm_id)
         taken_in = self._scheduler.update(method.read(message, seen or known or Dialect.NEWEST))
+        self._heard(rm_id)
         if seen is not None and seen is not known:
             self._dialects[rm_id] = seen
             with suppress(SQLAlchemyError):  # it was taken in; what is lost here, the next process finds out

@@ -6,6 +6,7 @@ from rm_service.facades.si.answer_feed import AnswerFeed
 from rm_service.facades.si.handlers import SchedulerHandlers
 from rm_service.facades.si.http_twin import HttpTwin
 from rm_service.facades.si.intake import KINDS_OF, Intake
+from rm_service.facades.si.presence import Presence
 from rm_service.hosting.authentication import Authentication
 from rm_service.hosting.grpc_server import GrpcServer
 from rm_service.hosting.streams import StreamRoute
@@ -23,7 +24,7 @@ class SchedulerInterface:
     `bind` is where gRPC is served, or `off`. `max_message` is in bytes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a setting of its own
         self,
         ledger: Ledger,
         tailer: Tailer,
@@ -31,14 +32,16 @@ class SchedulerInterface:
         *,
         bind: str,
         resync_seconds: int,
+        pause_seconds: float,
         policies: Path | None,
         max_message: int,
         reuse_port: bool,
     ) -> None:
         self._scheduler = SchedulerService(ledger, resync_seconds=resync_seconds, policies=policies)
         log = AnswerLog(ledger.readers)
-        self._feed = AnswerFeed(log, tailer, KINDS_OF)
-        intake = Intake(self._scheduler, log.spoken)
+        self._presence = Presence(self._streaming, self._scheduler.note_presence, pause_seconds=pause_seconds)
+        self._feed = AnswerFeed(log, tailer, KINDS_OF, self._presence.heard)
+        intake = Intake(self._scheduler, log.spoken, self._presence.heard)
         self.route: StreamRoute = HttpTwin(intake, self._feed, authentication).route
         self._server: GrpcServer | None = None
         if bind != OFF:
@@ -59,6 +62,7 @@ class SchedulerInterface:
     def start(self) -> None:
         """Raises OSError if the address cannot be had."""
         self._feed.start()
+        self._presence.start()
         if self._server is not None:
             self._server.start()
 
@@ -66,8 +70,12 @@ class SchedulerInterface:
         """End the streams, and write down what they delivered."""
         if self._server is not None:
             self._server.stop(grace)
+        self._presence.stop()
         self._feed.stop()
         self._scheduler.close()
+
+    def _streaming(self) -> list[str]:
+        return self._feed.rm_ids()
 
 
 def _grpc_server(

@@ -23,6 +23,7 @@ class ResourceManager:
     build_info: Mapping[str, str]
     extra_config: Mapping[str, str]
     """Only its keys are told."""
+    state: str
     registrations: int
     registered_at: Instant
     resync_until: Instant | None
@@ -40,6 +41,7 @@ def list_resource_managers(connection: Connection) -> list[ResourceManager]:
             policy_group=row.policy_group,
             build_info=row.build_info,
             extra_config=dict.fromkeys(row.extra_config, HIDDEN),
+            state=row.state,
             registrations=row.registration,
             registered_at=row.registered_at,
             resync_until=row.resync_until,

@@ -8,11 +8,12 @@ from threading import Lock
 import structlog
 
 from rm_service.domain import operations as op
-from rm_service.domain.clients import Client
+from rm_service.domain.clients import Client, ClientState
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.queue_config import Configuration, QueueConfigError
 from rm_service.domain.queue_limits import limits_of
 from rm_service.domain.tags import Tags
+from rm_service.ledger.client_state import note_signs_of_life
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.resync import give_up_unreported
 from rm_service.services.si import allocation_operations as allocations
@@ -109,6 +110,15 @@ class SchedulerService:
         first += [applications.remove_application(known, removal) for removal in update.removals]
         self._enqueue(first, futures)
         return _all_of(futures)
+
+    def note_presence(self, rm_ids: Iterable[str]) -> None:
+        """These resource managers are there: those that were taken for away are granted things again.
+
+        Raises SQLAlchemyError, and what the ledger raises.
+        """
+        for rm_id in note_signs_of_life(self._ledger.readers, rm_ids):
+            self._ledger.submit_whole(op.SetClientState(id=rm_id, state=ClientState.RUNNING))
+            _log.info("si_resumed", rm_id=rm_id)
 
     def close(self) -> None:
         """Read no more about clients."""
