@@ -19,9 +19,8 @@ from benchmarks.rounds import Load, alternate, p50, p99, rate
 from benchmarks.service import serving
 from benchmarks.setting import Setting
 from benchmarks.si_engine import asker, batches_in_flight
-from benchmarks.si_floor import ALONE as ECHO
-from benchmarks.si_floor import SIDES as ECHOES
-from benchmarks.si_floor import TRANSACTIONS, echoes, echoing
+from benchmarks.si_floor import ALONE as ECHO_ALONE
+from benchmarks.si_floor import SIDES, TRANSACTIONS, echoes, echoing
 from benchmarks.si_load import Streamer, stream, stream_per_ask
 from rm_service.api_client import ApiClient
 from rm_service.commands.audit import verdict_text
@@ -37,6 +36,7 @@ SHARE, TIMES = 0.6, 4.0
 
 ENGINE = f"ledger without gRPC, {IN_FLIGHT} batches of {ASKS} in flight"
 STREAM = f"one stream, {IN_FLIGHT} messages of {ASKS} asks in flight"
+ECHO = f"an echo, {ECHO_ALONE}"
 ALONE = "one stream, one ask at a time"
 PLAIN = "plain transaction, alone"
 PER_ASK = "a stream an ask, {} at a time"
@@ -69,7 +69,7 @@ def measure(setting: Setting) -> Findings:
 
         sides: dict[str, Callable[[], Load]] = {
             PLAIN: partial(floor.lonely, seconds),
-            ECHO: there(echoes, echo, ECHOES[ECHO], seconds),
+            ECHO: there(echoes, echo, SIDES[ECHO_ALONE], seconds),
             ALONE: there(stream, [Streamer(grpc, RM)], seconds),
             ENGINE: partial(batches_in_flight, own, ASKS, IN_FLIGHT, seconds),
             STREAM: there(stream, [Streamer(grpc, RM, ASKS, IN_FLIGHT)], seconds),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rm_service.domain.amounts import INT64_MAX, NOTHING, AmountOverflowError, Amounts, negative
+from rm_service.domain.amounts import INT64_MAX, NOTHING, PORT, AmountOverflowError, Amounts, negative
 from rm_service.domain.label_rules import Kind, LabelRule
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
@@ -128,8 +128,8 @@ class Account:
     def shortfalls(self, amounts: Amounts) -> list[Shortfall]:
         """Each dimension in which granting `amounts` would leave less than `protected`.
 
-        In a quota a dimension without a limit is unlimited; on capacity a missing dimension is 0. Only
-        dimensions asked for with a positive amount are looked at.
+        In a quota a dimension without a limit is unlimited; on capacity a missing dimension is 0, and of each
+        port there is one. Only dimensions asked for with a positive amount are looked at.
         """
         found: list[Shortfall] = []
         total = self.total
@@ -141,7 +141,7 @@ class Account:
             if limit is None:
                 if not self.is_capacity:
                     continue
-                limit = 0
+                limit = int(dimension.startswith(PORT))
             left = limit - protected.get(dimension, 0) - locked.get(dimension, 0) - used.get(dimension, 0)
             if left < amount and amount > 0:
                 found.append(self.shortfall(dimension, amount))
@@ -149,7 +149,8 @@ class Account:
 
     def shortfall(self, dimension: str, requested: int, reason: str = "short") -> Shortfall:
         """One dimension of this label with every amount that led to its being short."""
-        total = (self.total or NOTHING).get(dimension, 0)
+        one = int(self.is_capacity and dimension.startswith(PORT))
+        total = (self.total or NOTHING).get(dimension, one)
         protected = self.protected.get(dimension, 0)
         locked, used = self.balance.locked.get(dimension, 0), self.balance.used.get(dimension, 0)
         left = total - protected - locked - used

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 Amounts = Mapping[str, int]
 
+PORT = "port/"
+"""How the dimensions begin of which every capacity has exactly one without being asked: a node's ports."""
+
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 NOTHING: Amounts = {}
@@ -43,6 +46,13 @@ def minus(left: Amounts, right: Amounts) -> dict[str, int]:
 def negative(amounts: Amounts) -> dict[str, int]:
     """Each amount with the opposite sign."""
     return {dimension: -amount for dimension, amount in amounts.items()}
+
+
+def without_ports(amounts: Amounts) -> Amounts:
+    """The amounts without ports: the same object when there are none."""
+    if any(dimension.startswith(PORT) for dimension in amounts):
+        return {name: amount for name, amount in amounts.items() if not name.startswith(PORT)}
+    return amounts
 
 
 def without_zeros(amounts: Amounts) -> dict[str, int]:

@@ -6,7 +6,7 @@ absent means empty. A façade puts it into its dialect.
 
 from collections.abc import Mapping
 
-from rm_service.domain.amounts import Amounts
+from rm_service.domain.amounts import Amounts, without_ports
 from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.clients import Phase, Termination
 
@@ -33,7 +33,7 @@ def new(application: Application, resource: Amounts) -> Answer:
         "key": ask.get("key", ""),
         "id": ask.get("uuid") or application.id,
         "node": tags.get("node", ""),
-        "resource": resource,
+        "resource": without_ports(resource),
         "tags": ask.get("tags", {}),
         "priority": application.priority,
         "task_group": tags.get("taskGroup", ""),

@@ -19,6 +19,8 @@ class Placement:
     """Only nodes of this partition serve; the empty one are the nodes that belong to none."""
     weights: tuple[tuple[str, float], ...] = ()
     """How much each dimension counts for `fair` and `binpacking`; empty: memory and vcore, alike."""
+    image: str = ""
+    """Of the nodes that come first by the strategy one that has this container image is preferred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

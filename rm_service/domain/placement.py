@@ -9,6 +9,7 @@ one ask to the next: what an ask costs hardly depends on how many nodes there ar
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, Amounts
@@ -28,6 +29,10 @@ STRATEGIES = ("first_fit", "best_fit", "spread", "fair", "binpacking")
 - `fair`: the emptiest by the weighted mean of the used shares of the dimensions in the weights.
 - `binpacking`: the fullest, measured in the same way.
 """
+
+LOCAL_IMAGES = "si/local-images"
+"""The attribute in which a node lists the container images that it has, separated by commas or blanks."""
+PREFERRED_AMONG = 64
 
 DEFAULT_WEIGHTS = (("memory", 1.0), ("vcore", 1.0))
 
@@ -189,6 +194,15 @@ def _rank_by(placement: Placement, dimensions: tuple[str, ...]) -> Callable[[Can
             return lambda node: -node.load(weights)
         case _:
             return lambda _: 0.0
+
+
+def prefer_image(fitting: Iterator[Candidate], image: str) -> Iterator[Candidate]:
+    """The nodes in their order, except that of the first 64 those come first that have the container image."""
+    first = list(islice(fitting, PREFERRED_AMONG))
+    have = [image in node.tags.get(LOCAL_IMAGES, "").replace(",", " ").split() for node in first]
+    yield from (node for node, has in zip(first, have, strict=True) if has)
+    yield from (node for node, has in zip(first, have, strict=True) if not has)
+    yield from fitting
 
 
 def selectable(node: Node) -> dict[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rm_service.domain.accounts import Account, Shortfall
-from rm_service.domain.amounts import Amounts
+from rm_service.domain.amounts import Amounts, without_ports
 from rm_service.domain.judging import Judgement, Rank, judge, not_registered
 from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Refused
@@ -23,13 +23,21 @@ def write_placement(placement: Placement) -> dict[str, Any]:
         document["partition"] = placement.partition
     if placement.weights:
         document["weights"] = placement.weights
+    if placement.image:
+        document["image"] = placement.image
     return document
 
 
 def read_placement(document: Mapping[str, Any]) -> Placement:
     """The placement that `write_placement` turned into this document."""
     weights = tuple([(name, weight) for name, weight in document.get("weights", ())])
-    return Placement(document["selector"], document["strategy"], document.get("partition", ""), weights)
+    return Placement(
+        document["selector"],
+        document["strategy"],
+        document.get("partition", ""),
+        weights,
+        document.get("image", ""),
+    )
 
 
 @dataclass(slots=True)
@@ -112,7 +120,7 @@ def _nowhere(view: View, pool: Account, placement: Placement, resource: Amounts)
     reason = "no_node_fits" if matching else "no_node_matches"
     known = {room.dimension: room for room in rooms}
     found = []
-    for dimension, amount in resource.items() or [("", 0)]:
+    for dimension, amount in without_ports(resource).items() or [("", 0)]:
         room = known.get(dimension) or Room(dimension, 0, 0)
         found.append(Shortfall(pool.label.tags, dimension, amount, room.left, room.total, 0, 0, 0, reason))
     return [shortfall for shortfall in found if shortfall.left < shortfall.requested] or found

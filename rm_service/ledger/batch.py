@@ -9,11 +9,11 @@ import orjson
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Account
-from rm_service.domain.amounts import Amounts
+from rm_service.domain.amounts import Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.outcomes import Outcome
-from rm_service.domain.placement import NodeIndex
+from rm_service.domain.placement import NodeIndex, prefer_image
 from rm_service.domain.tags import Tags, label_key, node_tags
 from rm_service.domain.view import Periods, Room, View
 from rm_service.ledger.ids import is_id
@@ -100,7 +100,8 @@ class Batch:
 
     def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
         """As Lookup says."""
-        for candidate in self._index().fitting(placement, self._on_a_node(placement, resource)):
+        fitting = self._index().fitting(placement, self._on_a_node(placement, resource))
+        for candidate in prefer_image(fitting, placement.image) if placement.image else fitting:
             yield candidate.instance
 
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
@@ -157,7 +158,7 @@ class Batch:
 
     def _on_a_node(self, placement: op.Placement, resource: Amounts) -> Amounts:
         rule = self.book.rules.rule_for(PARTITION_NODE_KEYS if placement.partition else NODE_KEYS)
-        return resource if rule is None else rule.charge(resource)
+        return without_ports(resource if rule is None else rule.charge(resource))
 
     def _resolve(self, several_tags: Iterable[Tags]) -> None:
         """Make sure that every label these tags are charged to has a number."""

@@ -5,7 +5,7 @@ from itertools import count
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import Account, Balance, Label, only_queues
-from rm_service.domain.amounts import Amounts
+from rm_service.domain.amounts import Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, State
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.events import Event
@@ -134,7 +134,8 @@ class PureLedger:
         return [each.id for each in self.holding() if label_id in each.label_ids]
 
     def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
-        return (candidate.instance for candidate in self._index().fitting(placement, resource))
+        fitting = self._index().fitting(placement, without_ports(resource))
+        return (candidate.instance for candidate in fitting)
 
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         return self._index().rooms(placement, resource)

@@ -14,8 +14,10 @@ import yaml
 from structlog.testing import capture_logs
 
 from rm_service.bundled import bundled
+from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND, State
+from rm_service.domain.clients import ClientState
 from rm_service.domain.selectors import parse_selector
 from rm_service.ledger import tables
 from rm_service.ledger.answers import AnswerLog
@@ -303,6 +305,18 @@ def test_an_ask_that_is_too_old_to_be_passed_has_a_node_kept_for_it(impatient: T
     )
     assert granted(impatient.say(asks=ask("small", 1))) == {}
     assert impatient.row(allocationKey="small")["state"] == State.WAITING
+
+
+def test_an_rm_that_is_away_is_granted_nothing_until_it_is_back(talk: Talk) -> None:
+    talk.register()
+    talk.add_node()
+    talk.say(applications=app(), asks=ask("before"))
+    talk.ledger.submit_whole(op.SetClientState(id=RM, state=ClientState.PAUSED))
+    assert granted(talk.say(asks=ask("meanwhile"))) == {}
+    states = {row["tags"].get("allocationKey"): row["state"] for row in talk.rows()}
+    assert (states["before"], states["meanwhile"]) == (State.USED, State.WAITING)
+    talk.scheduler.note_presence([RM])
+    until(lambda: talk.row(allocationKey="meanwhile")["state"] == State.USED, "it has come back")
 
 
 def test_what_an_rm_says_of_itself_is_kept_and_replaced_and_shown_without_secrets(talk: Talk) -> None:

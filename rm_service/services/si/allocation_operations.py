@@ -4,12 +4,15 @@ from dataclasses import asdict
 
 from rm_service.domain import answers
 from rm_service.domain import operations as op
+from rm_service.domain.amounts import PORT, Amounts
 from rm_service.domain.queue_config import PartitionConfig
 from rm_service.domain.selectors import SelectorError, parse_selector
 from rm_service.domain.tags import Tags
 from rm_service.ledger.ids import is_id, new_id
 from rm_service.services.si.clients import KnownClient
 from rm_service.services.si.names import (
+    CONTAINER_IMAGE,
+    CONTAINER_PORTS,
     FOREIGN,
     NODE_SELECTOR,
     REQUIRED_NODE,
@@ -66,7 +69,7 @@ def _ask(known: KnownClient, request: Ask, of_application: Tags) -> op.Ask:
         name=allocation_name(partition, app, request.key),
         parent=application_name(partition, app) if app else None,
         tags=tags,
-        resource=request.resource or {},
+        resource=_with_ports(request),
         priority=_priority(request.priority, config),
         run_for=max(0, request.timeout_ms) * MILLISECOND,
         placement=None if node else _placement(known, request, partition, config),
@@ -96,7 +99,7 @@ def _book(
         name=allocation_name(partition, app, request.key),
         parent=application_name(partition, app) if app else None,
         tags=tags,
-        resource=request.resource or {},
+        resource=_with_ports(request),
         priority=_priority(request.priority, config),
         request=said,
     )
@@ -174,7 +177,26 @@ def _placement(known: KnownClient, request: Ask, partition: str, config: Partiti
             raise _RejectedError(f"{NODE_SELECTOR}: {error}") from error
     sort = config.node_sort
     weights = tuple(sorted(sort.weights.items()))
-    return op.Placement(selector, sort.order.value, known.node_partition(partition), weights)
+    image = request.tags.get(CONTAINER_IMAGE, "")
+    return op.Placement(selector, sort.order.value, known.node_partition(partition), weights, image)
+
+
+def _with_ports(request: Ask | ExistingAllocation) -> Amounts:
+    """What is asked for, with one of each port of its node that it wants for itself."""
+    resource = request.resource or {}
+    ports = request.tags.get(CONTAINER_PORTS)
+    if not ports:
+        return resource
+    return {**resource, **{f"{PORT}{port}": 1 for port in _ports(ports)}}
+
+
+def _ports(text: str) -> list[str]:
+    """The numbers in a list like `8080, 9090/TCP`; a protocol is left aside, since a number is one port."""
+    numbers = [part.partition("/")[0].strip() for part in text.split(",")]
+    for number in numbers:
+        if not (number.isascii() and number.isdecimal() and 0 < int(number[:9]) <= 65535):
+            raise _RejectedError(f"{CONTAINER_PORTS}: {text[:60]!r} is no list of ports")
+    return [str(int(number)) for number in numbers]
 
 
 def _priority(priority: int | str, config: PartitionConfig) -> int:

@@ -10,6 +10,8 @@ DEFAULT_PARTITION = "default"
 REQUIRED_NODE = "yunikorn.apache.org/requiredNode"
 NODE_SELECTOR = "rm-service/nodeSelector"
 """An allocation tag of ours: a selector over the attributes and tags of nodes."""
+CONTAINER_IMAGE = "si/container-image"
+CONTAINER_PORTS = "si/container-ports"
 FOREIGN = "foreign"
 CREATION_TIME = "creationTime"
 
