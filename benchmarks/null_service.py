@@ -29,7 +29,7 @@ class NullLedger(ObservedLedger):
             if not isinstance(operation, op.Apply):
                 return ObservedLedger.submit(self, operations, atomic=atomic)
             outcomes.append(self._grant(operation))
-            self.observe("Apply", "done")
+            self.observe("Apply", "done", 1)
         return outcomes
 
     def _grant(self, operation: op.Apply) -> Outcome:

@@ -197,7 +197,7 @@ def _rank_by(placement: Placement, dimensions: tuple[str, ...]) -> Callable[[Can
 
 
 def prefer_image(fitting: Iterator[Candidate], image: str) -> Iterator[Candidate]:
-    """The nodes in their order, except that of the first 64 those come first that have the container image."""
+    """The nodes in their order, but of the first 64 those come first that have the container image."""
     first = list(islice(fitting, PREFERRED_AMONG))
     have = [image in node.tags.get(LOCAL_IMAGES, "").replace(",", " ").split() for node in first]
     yield from (node for node, has in zip(first, have, strict=True) if has)
