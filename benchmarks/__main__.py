@@ -17,6 +17,8 @@ from benchmarks import (
     replicas,
     si,
     si_floor,
+    si_nodes,
+    si_replicas,
     streams,
     waiting,
 )
@@ -35,6 +37,8 @@ BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "sqlite": embedded.measure,
     "si-floor": si_floor.measure,
     "si": si.measure,
+    "si-nodes": si_nodes.measure,
+    "si-replicas": si_replicas.measure,
 }
 
 

@@ -26,7 +26,7 @@ from rm_service.api_client import ApiClient
 from rm_service.commands.audit import verdict_text
 from tests.postgres import free_port
 
-RM = "bench"
+RM, POSTING = "bench", "bench-post"
 SEVERAL = 8
 """Callers at the same time; with a stream an ask each needs a resource manager of its own."""
 MANY = 32
@@ -55,7 +55,7 @@ def measure(setting: Setting) -> Findings:
         http, grpc = enter(scheduler(enter(setting.database()), setting.folder))
         client = enter(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
         several = [f"{RM}-{number}" for number in range(SEVERAL)]
-        for rm_id in (RM, *several):
+        for rm_id in (RM, POSTING, *several):
             si_scene.set_up(grpc, rm_id)
         own = asker(enter(closing(traffic.open_ledger(enter(setting.database())))), RM)
         seconds = setting.seconds
@@ -65,7 +65,7 @@ def measure(setting: Setting) -> Findings:
             return lambda: client.submit(job, *arguments).result()
 
         def posts(callers: int) -> Callable[[], Load]:
-            return there(load, http, Asked(Posts(RM), b"HTTP/1.1 200 "), callers, WARM_UP, seconds)
+            return there(load, http, Asked(Posts(POSTING), b"HTTP/1.1 200 "), callers, WARM_UP, seconds)
 
         sides: dict[str, Callable[[], Load]] = {
             PLAIN: partial(floor.lonely, seconds),

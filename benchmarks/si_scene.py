@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.traffic import PLENTY
 from rm_service.commands.si_streams import SiStreams
 from rm_service.facades.si.proto import si_pb2 as si
 
 NODES = 100
+PLENTY = 2**47
+"""What a node has of everything: no run uses it up, and 10,000 nodes together do not overflow."""
 APPLICATIONS = 10
 RESOURCE = {"memory": 2 * 2**30, "vcore": 1000, "pods": 1}
 CONFIG = """\
@@ -64,7 +65,7 @@ def node_name(number: int) -> str:
 
 def nodes_request(rm_id: str, names: Sequence[str], total: Mapping[str, int] | None = None) -> si.NodeRequest:
     """These nodes as new ones, with `total` or with room for everything."""
-    room = _resource(total or dict.fromkeys(RESOURCE, PLENTY // 10**6))
+    room = _resource(total or dict.fromkeys(RESOURCE, PLENTY))
     nodes = [
         si.NodeInfo(
             nodeID=name,

@@ -193,7 +193,9 @@ def of_kind(answers: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str
 
 def phases(answers: Iterable[Mapping[str, Any]], app: str = "app-1") -> list[str]:
     """The states of an application that its client was told of, one after another."""
-    return [str(answer["state"]) for answer in of_kind(answers, "updated_application") if answer["app"] == app]
+    return [
+        str(answer["state"]) for answer in of_kind(answers, "updated_application") if answer["app"] == app
+    ]
 
 
 def running(answers: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

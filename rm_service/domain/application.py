@@ -111,6 +111,11 @@ class Application:
         return self.standing is not None and self.standing.phase is not None
 
     @property
+    def is_told_of(self) -> bool:
+        """Whether its client is told what becomes of it; of work that is not its own it is not."""
+        return self.client is not None and not self.has_members and not self.request.get("foreign")
+
+    @property
     def locked_now(self) -> Amounts:
         """What its labels count as locked for it."""
         return self.requested if self.state is State.LOCKED else NOTHING

@@ -26,6 +26,10 @@ def add_application(view: View, operation: op.AddApplication) -> Outcome:
     """Take in an application that will have members; it waits where its labels have no room for one more."""
     for known in view.named(operation.name):
         return _added_before(view, operation, known)
+    return _take_in(view, operation, operation.client)
+
+
+def _take_in(view: View, operation: op.AddApplication, reported_by: Client) -> Outcome:
     found = find_room(view, operation.tags, None, operation.resource, (0, ARRIVAL))
     if found.refusal is not None:
         return found.refusal
@@ -43,11 +47,10 @@ def add_application(view: View, operation: op.AddApplication) -> Outcome:
         since=view.now,
         client=operation.client.id,
         name=operation.name,
-        standing=Standing(
-            operation.client.registration, run_for=max(0, operation.run_for), phase=Phase.NEW.value
-        ),
+        standing=Standing(reported_by.registration, run_for=max(0, operation.run_for), phase=Phase.NEW.value),
     )
-    _accept(view, application, operation.client)
+    if reported_by == operation.client:
+        _accept(view, application, operation.client)
     bar_while_away(view, operation.client.id, found.judgement)
     if found.judgement.blocked:
         return Done(application=park(view, application, found.judgement), created=True)
@@ -87,6 +90,8 @@ def ask(view: View, operation: op.Ask) -> Outcome:
 def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
     """Book what a client reports as running, even where it is over the limit: what runs cannot be refused."""
     parent, refusal = _parent(view, operation.parent, operation.tags, operation.client)
+    if refusal is not None and operation.adopt is not None:
+        parent, refusal = _adopt(view, operation.adopt)
     if refusal is not None:
         return refusal
     tags = _with_parent(operation.tags, parent)
@@ -122,6 +127,13 @@ def _added_before(view: View, operation: op.AddApplication, known: Application) 
     _accept(view, known, operation.client)
     _mark_reported(view, known, operation.client)
     return Done(application=view.applications[known.id], repeated=True)
+
+
+def _adopt(view: View, operation: op.AddApplication) -> tuple[Application | None, Refused | None]:
+    """Take in the application of an allocation that runs, as one that its client has still to report."""
+    client = operation.client
+    outcome = _take_in(view, operation, Client(client.id, client.registration - 1))
+    return (None, outcome) if isinstance(outcome, Refused) else (outcome.application, None)
 
 
 def _accept(view: View, application: Application, client: Client) -> None:
@@ -220,7 +232,8 @@ def _report_again(view: View, operation: op.BookAllocation, known: Application) 
 
 def _tell_again(view: View, known: Application, client: Client) -> None:
     """Tell of an allocation that this registration of the client has not been told of."""
-    if (known.standing or Standing()).registration >= client.registration:
+    if (known.standing or Standing()).registration >= client.registration or not known.is_told_of:
+        _mark_reported(view, known, client)
         return
     reported = _mark_reported(view, known, client)
     view.post(

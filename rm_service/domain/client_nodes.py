@@ -7,7 +7,7 @@ from rm_service.domain import client_operations as op
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import end
-from rm_service.domain.node_life import DRAINING, LOST, NOT_READY, find, next_target, set_room
+from rm_service.domain.node_life import DRAINING, LOST, NOT_READY, find, next_target, not_own, set_room
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.registrations import Node
 from rm_service.domain.view import View
@@ -67,7 +67,7 @@ def update(view: View, operation: op.UpdateNode) -> Outcome:
         return unknown(operation.instance, operation.partition)
     account, node = found
     if node.client != operation.client.id:
-        return _not_own(node)
+        return not_own(node)
     balance = account.balance
     attributes = node.attributes if operation.attributes is None else operation.attributes
     room = (
@@ -90,7 +90,7 @@ def decommission(view: View, operation: op.DecommissionNode) -> Outcome:
         return unknown(operation.instance, operation.partition)
     account, node = found
     if node.client != operation.client.id:
-        return _not_own(node)
+        return not_own(node)
     if operation.only_unreported and (node.registration or 0) >= operation.client.registration:
         return Done(node=node, repeated=True)
     view.set_room(account, account.balance.total, account.balance.protected, LOST)
@@ -113,10 +113,6 @@ def _take_part(view: View, operation: op.CreateNode, node: Node) -> Outcome:
         answer=answers.accepted_node(node.instance),
     )
     return Done(node=node, repeated=True)
-
-
-def _not_own(node: Node) -> Refused:
-    return Refused(Code.WRONG_NODE, f"node {node.instance} was not registered by this resource manager")
 
 
 def unknown(instance: str, partition: str) -> Refused:

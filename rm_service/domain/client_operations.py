@@ -73,6 +73,8 @@ class BookAllocation:
     resource: Amounts
     priority: int = 0
     request: Mapping[str, object] = field(default_factory=dict)
+    adopt: AddApplication | None = None
+    """The application to take in if the parent is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,7 @@ def allocate(view: View, allocated: Application, was: State | None) -> None:
 
     `was`: its state before, None when it is new.
     """
-    answer = None if allocated.has_members else answers.new(allocated, allocated.requested)
+    answer = answers.new(allocated, allocated.requested) if allocated.is_told_of else None
     view.post(
         Kind.APPLICATION_USED,
         allocated.id,

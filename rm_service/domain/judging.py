@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.outcomes import Code, Refused
-from rm_service.domain.view import View
+from rm_service.domain.view import SLOT, View, has_slots
 
 ARRIVAL = 2**63 - 1
 """The place of one who has just come: behind everybody of the same priority."""
@@ -38,18 +38,24 @@ class Judgement:
 def judge(
     view: View, accounts: Sequence[Account], resource: Amounts, rank: Rank, turn_of: int | None = None
 ) -> Judgement:
-    """Judge a request on all of its labels. On the label `turn_of` its turn has come already."""
+    """Judge a request on all of its labels. On the label `turn_of` its turn has come already.
+
+    What asks for nothing but a slot stands in a queue of its own: it must not hold up those who run and ask
+    for more, on whose end it waits.
+    """
     judgement = Judgement()
+    for_a_slot = resource.keys() == {SLOT}
     for account in accounts:
         balance = account.balance
+        queue = view.slots_of(account) if for_a_slot and has_slots(account) else account
         found = account.shortfalls(resource)
         if balance.closed is not None:
-            judgement.block(account, [_barred(account, resource, balance.closed)])
+            judgement.block(queue, [_barred(account, resource, balance.closed)])
         elif found:
-            judgement.block(account, found)
-        elif account.label.id != turn_of and _stands_behind(rank, view.first_rank(account)):
+            judgement.block(queue, found)
+        elif queue.label.id != turn_of and _stands_behind(rank, view.first_rank(queue)):
             judgement.out_of_turn = True
-            judgement.block(account, [_barred(account, resource, "waiters_ahead")])
+            judgement.block(queue, [_barred(account, resource, "waiters_ahead")])
     return judgement
 
 

@@ -11,7 +11,7 @@ from rm_service.domain.clients import Phase, Termination
 from rm_service.domain.events import Kind
 from rm_service.domain.judging import ARRIVAL, judge
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
-from rm_service.domain.view import Interval, View
+from rm_service.domain.view import SLOT, Interval, View
 
 EXECUTION_TIMEOUT = "the execution time is over"
 
@@ -191,7 +191,7 @@ def end(
     """
     holding = application.state in HOLDING
     label_ids = application.label_ids if holding else ()
-    told = application.client is not None and not quiet and not application.has_members
+    told = application.is_told_of and not quiet
     view.post(
         _ENDINGS[state],
         application.id,
@@ -216,6 +216,8 @@ def end(
     view.put_application(ended)
     members.moved(view, application.state, ended, settled=not replaced)
     view.freed(label_ids or application.waits_on)
+    if SLOT in application.resource:
+        view.freed_slots(label_ids)
     engine = view.engines.get(application.engine) if application.engine else None
     if engine is not None and engine.application_id == application.id:
         view.put_engine(replace(engine, removed=True))

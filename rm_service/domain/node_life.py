@@ -70,6 +70,8 @@ def drain(view: View, operation: op.DrainNode) -> Outcome:
     found = find(view, operation.instance, operation.partition)
     if found is None:
         return _unknown(operation.instance, operation.partition)
+    if operation.client is not None and found[1].client != operation.client.id:
+        return not_own(found[1])
     return _close(view, found, Kind.NODE_DRAINING, DRAINING, operation.reason)
 
 
@@ -78,6 +80,8 @@ def undrain(view: View, operation: op.UndrainNode) -> Outcome:
     found = find(view, operation.instance, operation.partition)
     if found is None:
         return _unknown(operation.instance, operation.partition)
+    if operation.client is not None and found[1].client != operation.client.id:
+        return not_own(found[1])
     if operation.client is not None and found[0].balance.closed != DRAINING:
         return Refused(Code.NODE_NOT_SCHEDULABLE, f"node {operation.instance} is not draining")
     said = str(found[1].attributes.get("ready", "true")).lower()
@@ -183,6 +187,11 @@ def find(view: View, instance: str, partition: str = "") -> tuple[Account, Node]
     label_id = view.node_labels.get((partition, instance))
     node = None if label_id is None else view.nodes.get(label_id)
     return None if node is None or node.removed else (view.accounts[node.label_id], node)
+
+
+def not_own(node: Node) -> Refused:
+    """The refusal for a client that would change a node of somebody else."""
+    return Refused(Code.WRONG_NODE, f"node {node.instance} was not registered by this resource manager")
 
 
 def _unknown(instance: str, partition: str = "") -> Refused:

@@ -44,8 +44,8 @@ class Lookup(Protocol):
         """Priority and number of the first who waits there now; None when nobody does."""
 
     def gate_of(self, name: str) -> int:
-        """The label of a gate: the members of an application that waits, by its id, stand in its queue; and
-        what a client asked for that is away, by its name.
+        """The label of a gate, which only holds a queue: of the members of an application that waits (by its
+        id), of what a client asked for that is away (by its id), of those who wait for a slot (`apps LABEL`).
         """
 
     def members_of(self, application_id: str) -> Sequence[str]:
@@ -53,6 +53,15 @@ class Lookup(Protocol):
 
     def tenants_of(self, label_id: int) -> Sequence[str]:
         """The applications that hold something on this node's label, likewise."""
+
+
+SLOT = "apps"
+"""The dimension that counts applications: a limit on it is a number of slots."""
+
+
+def has_slots(account: Account) -> bool:
+    """Whether only so many applications may be here at once."""
+    return not account.is_capacity and account.total is not None and SLOT in account.total
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +239,16 @@ class View:
             for pool in (*self.lookup.pools(), *self.joined_pools.values()):
                 if pool.label.partition in partitions:
                     self.wake(pool)
+
+    def slots_of(self, account: Account) -> Account:
+        """The gate at which those stand who wait for a slot on this label."""
+        return self.accounts_of((self.lookup.gate_of(f"{SLOT} {account.label.key}"),))[0]
+
+    def freed_slots(self, label_ids: tuple[int, ...]) -> None:
+        """Mark the gates that may open because an application ended on these labels."""
+        for account in self.accounts_of(label_ids):
+            if has_slots(account):
+                self.wake(self.slots_of(account))
 
     def wake(self, account: Account) -> None:
         """Leave a mark that this label's queue is to be looked at, if anybody stands in it."""

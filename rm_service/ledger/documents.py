@@ -6,6 +6,7 @@ row; it runs in this process, and taking a document apart costs it twice as much
 docs/decisions/0002-one-turn.md.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -18,9 +19,16 @@ from sqlalchemy.dialects import postgresql
 _POSTGRES = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
 def to_json(value: object) -> str:
-    """The value as JSON; dataclasses become objects with their fields."""
-    return orjson.dumps(value).decode()
+    """The value as JSON; dataclasses become objects with their fields.
+
+    No database takes the character NUL, which other people's texts may hold: U+FFFD stands in its place.
+    """
+    text = orjson.dumps(value).decode()
+    return _NUL.sub(r"\1\\ufffd", text) if r"\u0000" in text else text
 
 
 @dataclass(frozen=True, slots=True)

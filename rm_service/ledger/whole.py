@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Table, delete, insert, select, update
 
 from rm_service.domain import operations as op
+from rm_service.domain.accounts import GATE_KEY
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND
 from rm_service.domain.clients import ClientState
@@ -69,6 +70,8 @@ class _Change:
         except (LimitError, RuleError) as error:
             field = error.field if isinstance(error, LimitError) else "tags"
             return Refused(Code.INVALID_LIMIT, str(error), field=field), set()
+        if operation.client is not None and self._is_anothers(tags, operation.client):
+            return Done(repeated=True), set()  # an operator's word goes before a resource manager's
         limit_id, created = self._store_limit(tags, operation.total, operation.protected, operation.client)
         detail = {"total": operation.total, "protected": operation.protected}
         self._event(Kind.LIMIT_SET, str(limit_id), tags, detail)
@@ -179,6 +182,12 @@ class _Change:
         later = update(table).values(deadline=table.c.deadline + microseconds)
         self.turn.connection.execute(later.where(table.c.deadline.is_not(None), *also))
 
+    def _is_anothers(self, tags: Tags, client: str) -> bool:
+        """Whether somebody else than this client has set the limit of these tags."""
+        table = tables.limit_rule.c
+        owner = self.turn.connection.execute(select(table.client).where(table.key == label_key(tags))).first()
+        return owner is not None and owner.client != client
+
     def _store_limit(
         self, tags: Tags, total: Amounts, protected: Amounts, client: str | None
     ) -> tuple[int, bool]:
@@ -241,7 +250,8 @@ class _Change:
         if tags is not None:
             keys = ",".join(sorted(tags))
             of_these_keys = balance.c.label_id.in_(select(label.c.id).where(label.c.key_set == keys))
-            marked = marked.where(of_these_keys | balance.c.is_pool)
+            gates = balance.c.label_id.in_(select(label.c.id).where(label.c.key_set == GATE_KEY))
+            marked = marked.where(of_these_keys | balance.c.is_pool | gates)
         returned = marked.returning(balance.c.label_id)
         return set(self.turn.connection.execute(returned).scalars())
 

@@ -15,7 +15,9 @@ class ClientLedger(PureLedger):
 
     def told(self, client: Client = RM) -> list[Mapping[str, Any]]:
         """Every answer to a client so far, in order."""
-        return [event.answer for event in self.events if event.client == client.id and event.answer is not None]
+        return [
+            event.answer for event in self.events if event.client == client.id and event.answer is not None
+        ]
 
     def told_by(self, *operations: op.DecidedOperation, client: Client = RM) -> list[Mapping[str, Any]]:
         """What these operations, one batch, make the client hear, with what they woke."""

@@ -146,7 +146,9 @@ class TestUpdate:
 
 class TestDrain:
     def test_draining_and_readiness_are_two_things(self, ledger: ClientLedger) -> None:
-        ledger.in_one_batch([creating_node(), draining(), updating_node(ready=False), updating_node(ready=True)])
+        ledger.in_one_batch(
+            [creating_node(), draining(), updating_node(ready=False), updating_node(ready=True)]
+        )
         assert not takes_new(ledger), "ready, but drained"
         ledger.do(undraining())
         assert takes_new(ledger)

@@ -370,7 +370,7 @@ class TestReleases:
         assert ledger.application(ask.ids[0]).state is state
 
     def test_what_is_unknown_is_ignored(self, ledger: ClientLedger) -> None:
-        releases = [
+        releases: list[op.DecidedOperation] = [
             releasing("k"),
             releasing("k", "nobody"),
             releasing(app="nobody"),

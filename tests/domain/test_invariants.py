@@ -306,7 +306,9 @@ class ClientInvariants(Invariants):
         told_as=st.sampled_from(["ours", "theirs", "anonymous"]),
         data=st.data(),
     )
-    def book(self, app: str | None, key: str, memory: int, node: str, told_as: str, data: st.DataObject) -> None:
+    def book(
+        self, app: str | None, key: str, memory: int, node: str, told_as: str, data: st.DataObject
+    ) -> None:
         name = allocation_name(app, key, self.client)
         ours = [each.id for each in self.ledger.view.applications.values() if each.name == name]
         report = booking(
@@ -329,7 +331,13 @@ class ClientInvariants(Invariants):
             assert again.repeated
             assert self.ledger.view.seq == seq
 
-    @rule(app=st.none() | APPS, key=st.none() | KEYS, termination=TERMINATIONS, only_ask=st.booleans(), data=st.data())
+    @rule(
+        app=st.none() | APPS,
+        key=st.none() | KEYS,
+        termination=TERMINATIONS,
+        only_ask=st.booleans(),
+        data=st.data(),
+    )
     def release_allocation(
         self, app: str | None, key: str | None, termination: Termination, only_ask: bool, data: st.DataObject
     ) -> None:
@@ -361,7 +369,8 @@ class ClientInvariants(Invariants):
         node, apps = data.draw(CLIENT_NODES), data.draw(st.lists(st.none() | APPS, min_size=1, max_size=3))
         before = self.snapshot()
         reports = [
-            booking(f"r{at}", node, app, uuid=f"{node}-{app}-r{at}", client=self.client) for at, app in enumerate(apps)
+            booking(f"r{at}", node, app, uuid=f"{node}-{app}-r{at}", client=self.client)
+            for at, app in enumerate(apps)
         ]
         outcomes = self.ledger.together([creating_node(node, client=self.client), *reports])
         if not all(isinstance(outcome, Done) for outcome in outcomes):
@@ -396,7 +405,9 @@ class ClientInvariants(Invariants):
         said: list[op.DecidedOperation] = [
             adding(app, client=client) for app in data.draw(st.lists(APPS, max_size=2))
         ]
-        said += [creating_node(node, 12, client=client) for node in data.draw(st.lists(CLIENT_NODES, max_size=1))]
+        said += [
+            creating_node(node, 12, client=client) for node in data.draw(st.lists(CLIENT_NODES, max_size=1))
+        ]
         said += [
             asking(key, app, memory=memory, count=2, client=client)
             for key, app, memory in data.draw(st.lists(st.tuples(KEYS, APPS, MEMORY), max_size=4))

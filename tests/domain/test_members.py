@@ -113,7 +113,9 @@ class TestRemoval:
         assert ledger.account(user="alice").balance.used == {"apps": 1, "memory": 3}
 
     def test_the_room_of_what_is_removed_goes_to_who_waits(self, ledger: ClientLedger) -> None:
-        ledger.in_one_batch([adding(), asking("k", memory=10), adding("app-2"), asking("w", "app-2", memory=9)])
+        ledger.in_one_batch(
+            [adding(), asking("k", memory=10), adding("app-2"), asking("w", "app-2", memory=9)]
+        )
         assert kinds(of_kind(ledger.told_by(removing()), "new")) == ["new"]
 
 

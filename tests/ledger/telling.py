@@ -33,7 +33,10 @@ def settle(ledger: Ledger) -> None:
     for _ in range(ROUNDS):
         ledger.enqueue([op.Renew(new_id())]).result(SOON)
         with ledger.readers.connect() as connection:
-            if connection.execute(select(tables.balance.c.label_id).where(tables.balance.c.wake)).first() is None:
+            if (
+                connection.execute(select(tables.balance.c.label_id).where(tables.balance.c.wake)).first()
+                is None
+            ):
                 return
     raise AssertionError("queues are woken for ever")
 
@@ -41,7 +44,9 @@ def settle(ledger: Ledger) -> None:
 def told(ledger: Ledger, client: Client = RM) -> list[dict[str, Any]]:
     """Every answer to a client so far, in order."""
     event = tables.event.c
-    query = select(event.answer).where(event.client == client.id, event.answer.is_not(None)).order_by(event.seq)
+    query = (
+        select(event.answer).where(event.client == client.id, event.answer.is_not(None)).order_by(event.seq)
+    )
     with ledger.readers.connect() as connection:
         return [dict(answer) for answer in connection.execute(query).scalars()]
 

@@ -205,7 +205,11 @@ class TestGroups:
         assert states(ledger, "a") == [State.USED]
 
     def test_asks_beside_a_group_that_was_undone_are_placed_where_there_is_room(self, ledger: Ledger) -> None:
-        group = [creating_node("n2", 50), booking("a", "n2"), booking("b", "nowhere")]
+        group: list[op.DecidedOperation] = [
+            creating_node("n2", 50),
+            booking("a", "n2"),
+            booking("b", "nowhere"),
+        ]
         futures = [
             ledger.enqueue([asking("before", memory=4)]),
             ledger.enqueue(group, atomic=True),
@@ -217,7 +221,9 @@ class TestGroups:
         assert states(ledger, "after") == [State.WAITING]
         assert states(ledger, "before") + states(ledger, "small") == [State.USED] * 2
 
-    def test_a_group_that_is_undone_leaves_the_asks_that_it_answered_in_their_queue(self, ledger: Ledger) -> None:
+    def test_a_group_that_is_undone_leaves_the_asks_that_it_answered_in_their_queue(
+        self, ledger: Ledger
+    ) -> None:
         say(ledger, asking("big", memory=10), asking("w", memory=4))
         say(
             ledger,
@@ -275,7 +281,12 @@ def test_what_does_not_fit_64_bits_is_rejected_and_nothing_is_left_of_it(ledger:
 
 
 def test_what_would_not_fit_64_bits_waits_on_and_holds_nobody_up(ledger: Ledger) -> None:
-    say(ledger, asking("big", memory=10), asking("huge", memory=INT64_MAX), asking("small", memory=1, node="n1"))
+    say(
+        ledger,
+        asking("big", memory=10),
+        asking("huge", memory=INT64_MAX),
+        asking("small", memory=1, node="n1"),
+    )
     say(ledger, creating_node("n2", INT64_MAX))
     assert states(ledger, "huge") == [State.WAITING]
     say(ledger, releasing("big"))
@@ -335,7 +346,9 @@ class TestTime:
 
 class TestReplicas:
     @pytest.fixture
-    def pair(self, postgres_server: DatabaseServer, postgres_template: str) -> Iterator[tuple[Ledger, Ledger]]:
+    def pair(
+        self, postgres_server: DatabaseServer, postgres_template: str
+    ) -> Iterator[tuple[Ledger, Ledger]]:
         """Two ledgers on one database, as two processes have them; a node of 10 and an application."""
         with ExitStack() as stack:
             url = stack.enter_context(postgres_server.database(template=postgres_template))
@@ -400,7 +413,7 @@ MEMORY = st.integers(1, 8)
 
 
 class ClientMachine(RuleBasedStateMachine):
-    """Batches of whatever a client may say, on SQLite; a real batch reads and writes only some of the rows."""
+    """Batches of whatever a client may say, on SQLite: a real batch reads and writes only some rows."""
 
     template: ClassVar[Path]
 

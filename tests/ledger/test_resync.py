@@ -70,7 +70,9 @@ class TestRegistration:
     def test_registrations_are_counted_and_replace_what_was_said_before(self, ledger: Ledger) -> None:
         row = row_of(ledger)
         assert (row.registration, row.resync_until, row.version) == (1, None, "")
-        again = register(ledger, version="2", policy_group="g", build_info={"a": "b"}, extra_config={"c": "d"})
+        again = register(
+            ledger, version="2", policy_group="g", build_info={"a": "b"}, extra_config={"c": "d"}
+        )
         row = row_of(ledger)
         assert (again.registration, row.version, row.policy_group) == (2, "2", "g")
         assert (row.build_info, row.extra_config) == ({"a": "b"}, {"c": "d"})
@@ -185,7 +187,8 @@ class TestGivingUp:
         """Between the look and the judgement the node is reported: the look after it finds the rest."""
         say(ledger, asking("k"))
         again = register(ledger)
-        submit, calls = Ledger.submit, []
+        submit = Ledger.submit
+        calls: list[object] = []
 
         def late(self: Ledger, operations: Sequence[op.DecidedOperation], **more: Any) -> list[Outcome]:
             if not calls:
@@ -246,7 +249,9 @@ class TestSweeper:
         pass_time(ledger, 59)
         assert sweeper.sweep().unreported == 0
 
-    def test_an_absence_of_the_service_is_no_time_of_the_client(self, ledger: Ledger, sweeper: Sweeper) -> None:
+    def test_an_absence_of_the_service_is_no_time_of_the_client(
+        self, ledger: Ledger, sweeper: Sweeper
+    ) -> None:
         register(ledger)
         with ledger.readers.connect() as connection:
             until = row_of(ledger).resync_until
@@ -257,7 +262,9 @@ class TestSweeper:
         assert sweeper.sweep().unreported == 0
 
 
-def test_two_replicas_give_up_each_thing_once(postgres_server: DatabaseServer, postgres_template: str) -> None:
+def test_two_replicas_give_up_each_thing_once(
+    postgres_server: DatabaseServer, postgres_template: str
+) -> None:
     with ExitStack() as stack:
         url = stack.enter_context(postgres_server.database(template=postgres_template))
         pair = [Ledger(LedgerSettings(url)) for _ in range(2)]
@@ -265,7 +272,13 @@ def test_two_replicas_give_up_each_thing_once(postgres_server: DatabaseServer, p
             ledger.open()
             stack.callback(ledger.close)
         register(pair[0])
-        say(pair[0], creating_node(memory=100), adding(), asking("k", count=60), asking("w", memory=500, count=60))
+        say(
+            pair[0],
+            creating_node(memory=100),
+            adding(),
+            asking("k", count=60),
+            asking("w", memory=500, count=60),
+        )
         again = register(pair[1])
         say(pair[1], creating_node(memory=100, client=again))
         threads = [Thread(target=give_up_unreported, args=(ledger, again)) for ledger in pair]

@@ -1,5 +1,6 @@
 """What resource managers send, whichever way: a row for each method, and one place that takes it in."""
 
+import logging
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
@@ -13,9 +14,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from rm_service.facades.si import reading
 from rm_service.facades.si.proto import si_pb2 as si
 from rm_service.facades.si.proto import si_v0_pb2 as si_v0
+from rm_service.facades.si.redaction import redacted
 from rm_service.facades.si.rendering import STREAM_OF, Stream
 from rm_service.services.si.requests import Dialect, Registration, Update
 
+_MESSAGES = logging.getLogger(f"{__name__}.messages")
 REGISTER = "RegisterResourceManager"
 EVERYTHING = frozenset(STREAM_OF)
 
@@ -114,6 +117,7 @@ class Intake:
 
     def register(self, message: si.RegisterResourceManagerRequest) -> None:
         """Returns when it is committed. Raises what Scheduler.register does."""
+        _show(message)
         self._scheduler.register(reading.read_registration(message))
 
     def update(self, method: Method, message: Any) -> Future[None]:  # noqa: ANN401 - one of method.request
@@ -124,6 +128,7 @@ class Intake:
         seen = reading.dialect_of(message)
         known = self._dialects.get(rm_id)
         taken_in = self._scheduler.update(method.read(message, seen or known or Dialect.NEWEST))
+        _show(message)
         self._heard(rm_id)
         if seen is not None and seen is not known:
             self._dialects[rm_id] = seen
@@ -137,6 +142,12 @@ class Intake:
         if seen is None:
             seen = Dialect(known) if known else Dialect.NEWEST
         return seen
+
+
+def _show(message: Message) -> None:
+    """Put a message into the log, where everything is shown: without what is secret."""
+    if _MESSAGES.isEnabledFor(logging.DEBUG):
+        _MESSAGES.debug("%s %s", message.DESCRIPTOR.name, redacted(message))
 
 
 def parse(request: type[Message], data: bytes) -> Any:  # noqa: ANN401 - a message of that type

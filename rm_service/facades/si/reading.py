@@ -129,7 +129,7 @@ def read_old_update(message: si_v0.UpdateRequest) -> Update:
 
 def _amounts(resource: si.Resource | si_v0.Resource) -> Amounts:
     quantities = resource.resources
-    return {name: quantities[name].value for name in quantities}
+    return {name: quantities[name].value for name in sorted(quantities)}
 
 
 def _application(message: si.AddApplicationRequest | si_v0.AddApplicationRequest) -> NewApplication:

@@ -9,6 +9,7 @@ from rm_service.domain.queue_config import PartitionConfig
 from rm_service.domain.selectors import SelectorError, parse_selector
 from rm_service.domain.tags import Tags
 from rm_service.ledger.ids import is_id, new_id
+from rm_service.services.si.application_operations import adopted_application
 from rm_service.services.si.clients import KnownClient
 from rm_service.services.si.names import (
     CONTAINER_IMAGE,
@@ -23,7 +24,7 @@ from rm_service.services.si.names import (
     printable,
     tag_fault,
 )
-from rm_service.services.si.requests import Ask, ExistingAllocation, Release
+from rm_service.services.si.requests import MAX_TIMEOUT_MS, Ask, ExistingAllocation, Release
 
 MAX_ALLOCATIONS = 10_000
 """The most that one ask may ask for."""
@@ -71,7 +72,7 @@ def _ask(known: KnownClient, request: Ask, of_application: Tags) -> op.Ask:
         tags=tags,
         resource=_with_ports(request),
         priority=_priority(request.priority, config),
-        run_for=max(0, request.timeout_ms) * MILLISECOND,
+        run_for=min(max(0, request.timeout_ms), MAX_TIMEOUT_MS) * MILLISECOND,
         placement=None if node else _placement(known, request, partition, config),
         request=_said(request),
     )
@@ -88,6 +89,8 @@ def _book(
     tags["node"] = request.node
     own_id = request.id if is_id(request.id) else new_id()
     said = _said(request)
+    if not app and FOREIGN in request.tags:
+        said["foreign"] = True
     if not request.id:
         said["anonymous"] = True
     elif own_id != request.id:
@@ -102,6 +105,7 @@ def _book(
         resource=_with_ports(request),
         priority=_priority(request.priority, config),
         request=said,
+        adopt=adopted_application(known, app, request.queue, partition, config) if request.queue else None,
     )
 
 
@@ -141,8 +145,8 @@ def _partition(
         raise _RejectedError("allocation contains negative resources")
     if not any(resource.values()):
         raise _RejectedError("allocation contains no resources")
-    node = request.node if isinstance(request, ExistingAllocation) else ""
-    fault = tag_fault(request.application, request.key, request.task_group, node)
+    node = request.node if isinstance(request, ExistingAllocation) else request.tags.get(REQUIRED_NODE, "")
+    fault = tag_fault(request.application, request.key, request.task_group, node, *resource)
     if fault is not None:
         raise _RejectedError(fault)
     if FOREIGN in request.tags and isinstance(request, Ask):

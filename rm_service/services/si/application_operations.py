@@ -6,13 +6,22 @@ from rm_service.domain import answers
 from rm_service.domain import operations as op
 from rm_service.domain.queue_config import PartitionConfig
 from rm_service.domain.queue_limits import charged_group, queue_total
-from rm_service.domain.queue_placement import Placed, Refusal, is_forced, owner_of, place_application
+from rm_service.domain.queue_placement import (
+    CREATE_FORCE_TAG,
+    NOBODY,
+    NOGROUP,
+    Placed,
+    Refusal,
+    is_forced,
+    owner_of,
+    place_application,
+)
 from rm_service.domain.tags import Tags
 from rm_service.ledger.ids import new_id
 from rm_service.services.si.clients import TIMEOUT, KnownClient
 from rm_service.services.si.groups import UnknownUserError, resolver_for
 from rm_service.services.si.names import application_name, outside_tags, partition_name, printable, tag_fault
-from rm_service.services.si.requests import NewApplication, RemovedApplication
+from rm_service.services.si.requests import MAX_TIMEOUT_MS, NewApplication, RemovedApplication
 
 MILLISECOND = 1_000
 """In the ledger's microseconds."""
@@ -69,6 +78,25 @@ def remove_application(known: KnownClient, request: RemovedApplication) -> op.Re
     )
 
 
+def adopted_application(
+    known: KnownClient, app: str, queue: str, partition: str, config: PartitionConfig
+) -> op.AddApplication | None:
+    """The application of an allocation that runs, of which nothing is known but its queue."""
+    placed = place_application(
+        config, application=app, queue=queue, user=NOBODY, groups=(NOGROUP,), tags={CREATE_FORCE_TAG: "true"}
+    )
+    if not app or isinstance(placed, Refusal):
+        return None
+    return op.AddApplication(
+        client=known.client,
+        id=new_id(),
+        name=application_name(partition, app),
+        tags={"partition": partition, "app": app, "queue": placed.queue, "user": NOBODY, "group": NOGROUP},
+        resource={"apps": 1},
+        request={"queue": queue},
+    )
+
+
 def _placed(
     known: KnownClient,
     request: NewApplication,
@@ -116,7 +144,7 @@ def _run_for(known: KnownClient, request: NewApplication) -> int:
     for_placeholders = any(amount > 0 for amount in request.placeholder_ask.values())
     if meaning == "placeholder" or (for_placeholders and meaning != "application"):
         return 0
-    return max(0, request.timeout_ms) * MILLISECOND
+    return min(max(0, request.timeout_ms), MAX_TIMEOUT_MS) * MILLISECOND
 
 
 def _fault(request: NewApplication) -> str | None:
@@ -124,7 +152,7 @@ def _fault(request: NewApplication) -> str | None:
         return "an application needs an ID"
     if request.gang_style.lower() not in GANG_STYLES:
         return f"unknown gang scheduling style {request.gang_style[:40]!r}: Soft and Hard are known"
-    return tag_fault(request.application)
+    return tag_fault(request.application, *request.groups)
 
 
 def _rejected(known: KnownClient, app: str, reason: str) -> Translated:

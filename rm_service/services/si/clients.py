@@ -40,7 +40,7 @@ class KnownClient:
         partition = partition_name(self.client.id, name)
         if not partition.startswith(f"[{self.client.id}]"):
             return partition, None
-        return partition, self.configuration.partition(plain_partition(partition).lower())
+        return partition, self.configuration.partition(plain_partition(partition))
 
     @property
     def shares_nodes(self) -> bool:

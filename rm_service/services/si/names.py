@@ -26,8 +26,11 @@ _SAFE = "[]@:+= ,"
 
 
 def partition_name(rm_id: str, name: str) -> str:
-    """The partition as the ledger knows it: each RM has its own, whatever it calls them."""
-    return name if name.startswith("[") else f"[{rm_id}]{name or DEFAULT_PARTITION}"
+    """The partition as the ledger knows it: each RM has its own, whatever it calls them, in lower case."""
+    if name.startswith("["):
+        owner, _, name = name.rpartition("]")
+        return f"{owner}]{name.lower()}"
+    return f"[{rm_id}]{name.lower() or DEFAULT_PARTITION}"
 
 
 def plain_partition(partition: str) -> str:

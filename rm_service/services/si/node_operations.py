@@ -90,7 +90,7 @@ def _fault(change: NodeChange) -> str | None:
     ):
         if _negative(amounts):
             return f"{field} contains negative resources"
-    return tag_fault(change.node)
+    return tag_fault(change.node, *(change.schedulable or {}), *(change.occupied or {}))
 
 
 def _negative(amounts: Amounts | None) -> bool:

@@ -27,6 +27,10 @@ __all__ = [
 ]
 
 
+MAX_TIMEOUT_MS = 100 * 365 * 86_400_000
+"""A longer execution timeout counts as this one, so that every deadline is a number that can be kept."""
+
+
 class Dialect(StrEnum):
     """Which generation of the Scheduler Interface an RM speaks."""
 
