@@ -24,6 +24,7 @@ from benchmarks import (
 )
 from benchmarks.report import Findings, as_json
 from benchmarks.setting import Setting
+from rm_service.telemetry import set_up_logging
 
 BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "engine": engine.measure,
@@ -45,6 +46,7 @@ BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
 def main() -> int:
     """Run what was asked for; the exit status tells whether all ran, not whether targets were reached."""
     options = _options()
+    set_up_logging("warning", "console")  # to standard error: what is measured logs as well
     found: list[tuple[str, Findings]] = []
     failed: list[str] = []
     with Setting(options.seconds, options.rounds, options.folder) as setting:

@@ -1,4 +1,4 @@
-"""Many nodes: what an ask that needs one costs through the ledger, and how long it takes to register them all."""
+"""Many nodes: what an ask that needs one costs through the ledger, and how long it takes to register all."""
 
 import time
 from collections.abc import Callable

@@ -31,7 +31,7 @@ def new(application: Application, resource: Amounts) -> Answer:
         "partition": tags.get("partition", ""),
         "app": tags.get("app", ""),
         "key": ask.get("key", ""),
-        "id": ask.get("uuid") or application.id,
+        "id": application.outside_id,
         "node": tags.get("node", ""),
         "resource": without_ports(resource),
         "tags": ask.get("tags", {}),
@@ -52,7 +52,7 @@ def released(application: Application, termination: Termination, message: str) -
         "partition": tags.get("partition", ""),
         "app": tags.get("app", ""),
         "key": application.request.get("key", ""),
-        "id": application.request.get("uuid") or application.id,
+        "id": application.outside_id,
         "termination": termination.value,
         "message": message,
     }

@@ -47,6 +47,8 @@ class Standing:
     """How long it may run, in microseconds; 0: without end."""
     ending: str | None = None
     """The Termination that its client was told and has not confirmed yet."""
+    uuid: str | None = None
+    """What its client calls the allocation, where that is no id of the ledger's."""
     reserved: int | None = None
     """The label of the node that is kept for an ask which has waited for long."""
     phase: str | None = None
@@ -109,6 +111,12 @@ class Application:
     def has_members(self) -> bool:
         """Whether it stands for a client's application, whose members are asks and allocations."""
         return self.standing is not None and self.standing.phase is not None
+
+    @property
+    def outside_id(self) -> str:
+        """What its client calls an allocation: mostly the ledger's id."""
+        standing = self.standing
+        return (standing.uuid if standing is not None else None) or str(self.request.get("uuid") or self.id)
 
     @property
     def is_told_of(self) -> bool:

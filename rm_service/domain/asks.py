@@ -67,24 +67,42 @@ def ask(view: View, operation: op.Ask) -> Outcome:
     tags = _with_parent(operation.tags, parent)
     live = view.named(operation.name)
     waiting = [each for each in live if each.state is State.WAITING]
-    if live and not waiting:
-        return Done(application=_ask_again(view, operation, live), repeated=True)
-    if waiting and _same_ask(operation, tags, waiting):
+    held = [each for each in live if each.state in HOLDING]
+    missing = max(0, len(operation.ids) - len(held))
+    if live and len(waiting) == missing and (not waiting or _same_ask(operation, tags, waiting)):
+        _ask_again(view, operation, held)
         for each in waiting:
             _mark_reported(view, each, operation.client)
-        return Done(application=waiting[0], repeated=True)
-    missing = not_registered(view.accounts_of(view.lookup.labels_of(tags)))
-    if missing is not None:
-        return missing
+        return Done(application=view.applications[live[0].id], repeated=True)
+    unregistered = not_registered(view.accounts_of(view.lookup.labels_of(tags)))
+    if unregistered is not None:
+        return unregistered
+    if not live and missing == 1:
+        outcome = ask_once(view, operation, operation.ids[0], tags, parent)
+        return outcome if isinstance(outcome, Refused) else Done(application=outcome, created=True)
+    return view.all_or_none(lambda: _ask_for(view, operation, tags, parent, held, waiting, missing))
+
+
+def _ask_for(
+    view: View,
+    operation: op.Ask,
+    tags: Tags,
+    parent: Application | None,
+    held: Sequence[Application],
+    waiting: Sequence[Application],
+    missing: int,
+) -> Outcome:
+    """Put as many asks as are missing in the place of those that wait; resize what is allocated."""
+    _ask_again(view, operation, held)
     for each in waiting:
-        end(view, each, State.RELEASED, "replaced by a newer ask", quiet=True, replaced=True)
-    asked: Application | None = None
-    for application_id in operation.ids:
-        outcome = _ask_once(view, operation, application_id, tags, parent)
+        end(view, each, State.RELEASED, "replaced by a newer ask", quiet=True, replaced=missing > 0)
+    asked = held[0] if held else None
+    for application_id in operation.ids[:missing]:
+        outcome = ask_once(view, operation, application_id, tags, parent)
         if isinstance(outcome, Refused):
             return outcome
         asked = asked or outcome
-    return Done(application=asked, created=True)
+    return Done(application=asked, created=missing > 0)
 
 
 def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
@@ -103,14 +121,25 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
     if known is not None and known.state is not State.WAITING:
         return Done(application=_report_again(view, operation, known), repeated=True)
     placed = known or _new_allocation(view, operation, parent)
-    placed = replace(placed, tags=tags, label_ids=label_ids, locked_at=view.now, reason=None, waits_on=())
-    before = None if known is None else known.state
-    allocate(view, in_use(view, placed), before)
+    standing = replace(
+        placed.standing or Standing(),
+        registration=operation.client.registration,
+        uuid=_own_name(operation) if known is not None else None,
+    )
+    placed = replace(
+        placed,
+        tags=tags,
+        label_ids=label_ids,
+        locked_at=view.now,
+        reason=None,
+        waits_on=(),
+        standing=standing,
+    )
+    allocated = replace(in_use(view, placed), used=without_zeros(operation.resource))
+    allocate(view, allocated, None if known is None else known.state)
     if known is not None:
         view.freed(known.waits_on)
     booked = view.applications[placed.id]
-    if not same(booked.resource, operation.resource):
-        booked = book_use(view, booked, operation.resource, report=True)
     if any(account.over_limit() for account in view.accounts_of(label_ids)):
         booked = replace(booked, over_limit=True)
         view.put_application(booked)
@@ -166,9 +195,10 @@ def _with_parent(tags: Tags, parent: Application | None) -> Tags:
     return own | {key: parent.tags[key] for key in INHERITED if key in parent.tags}
 
 
-def _ask_once(
+def ask_once(
     view: View, operation: op.Ask, application_id: str, tags: Tags, parent: Application | None
 ) -> Application | Refused:
+    """Grant one allocation of an ask, or let it wait. A refusal, or AmountOverflowError, changes nothing."""
     found = find_room(view, tags, operation.placement, operation.resource, (operation.priority, ARRIVAL))
     if found.refusal is not None:
         return found.refusal
@@ -213,14 +243,13 @@ def _asked(
     )
 
 
-def _ask_again(view: View, operation: op.Ask, allocated: Sequence[Application]) -> Application:
-    """An ask that is allocated: another amount resizes it; a client registered anew is told of it again."""
-    for each in allocated:
+def _ask_again(view: View, operation: op.Ask, held: Sequence[Application]) -> None:
+    """What is allocated: another amount resizes it; a client registered anew is told of it again."""
+    for each in held:
         resized = each
         if not same(each.resource, operation.resource):
             resized = book_use(view, each, operation.resource, report=True)
         _tell_again(view, resized, operation.client)
-    return view.applications[allocated[0].id]
 
 
 def _report_again(view: View, operation: op.BookAllocation, known: Application) -> Application:
@@ -261,8 +290,7 @@ def _same_ask(operation: op.Ask, tags: Tags, waiting: Sequence[Application]) -> 
     first = waiting[0]
     placement = None if operation.placement is None else write_placement(operation.placement)
     return (
-        len(waiting) == len(operation.ids)
-        and same(first.requested, operation.resource)
+        same(first.requested, operation.resource)
         and first.priority == operation.priority
         and first.request == operation.request
         and first.tags == tags
@@ -283,6 +311,11 @@ def _reported_before(view: View, operation: op.BookAllocation) -> Application | 
         if each.state is State.WAITING or (anonymous and each.state in HOLDING):
             return each
     return None
+
+
+def _own_name(operation: op.BookAllocation) -> str | None:
+    """What the client calls the allocation that it reports, if it calls it anything."""
+    return None if operation.request.get("anonymous") else str(operation.request.get("uuid", operation.id))
 
 
 def _new_allocation(view: View, operation: op.BookAllocation, parent: Application | None) -> Application:

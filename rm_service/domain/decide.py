@@ -4,6 +4,7 @@ No I/O, no clock, no randomness: the same view and operation always give the sam
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rm_service.domain import asks, client_nodes, engine_life, lease, node_life, queueing, releases
@@ -49,10 +50,19 @@ def decide(view: View, operation: op.DecidedOperation) -> Outcome:
 
     A refusal changes nothing; a client is told of it.
     """
+    operation = _of_today(view, operation)
     outcome = _decide(view, operation)
     if isinstance(outcome, Refused):
         reject(view, operation, outcome)
     return outcome
+
+
+def _of_today(view: View, operation: op.DecidedOperation) -> op.DecidedOperation:
+    """A client's operation under its present registration, which may have come through another process."""
+    client = getattr(operation, "client", None)
+    if client is None or view.registrations.get(client.id, 0) <= client.registration:
+        return operation
+    return replace(operation, client=op.Client(client.id, view.registrations[client.id]))  # type: ignore[arg-type]
 
 
 def _decide(view: View, operation: op.DecidedOperation) -> Outcome:
@@ -71,6 +81,7 @@ def decide_together(view: View, operations: Sequence[op.DecidedOperation]) -> li
     that its first operation is refused: of a node, with what it reports as running there.
     """
     outcomes: list[Outcome] = []
+    operations = [_of_today(view, operation) for operation in operations]
     view.begin()
     for operation in operations:
         outcomes.append(outcome := _decide(view, operation))

@@ -70,12 +70,12 @@ def allocate(view: View, allocated: Application, was: State | None) -> None:
 
     `was`: its state before, None when it is new.
     """
-    answer = answers.new(allocated, allocated.requested) if allocated.is_told_of else None
+    answer = answers.new(allocated, allocated.resource) if allocated.is_told_of else None
     view.post(
         Kind.APPLICATION_USED,
         allocated.id,
         label_ids=allocated.label_ids,
-        used=allocated.requested,
+        used=allocated.used_now,
         holders=1,
         tags=allocated.tags,
         client=allocated.client,

@@ -5,6 +5,7 @@ New ──first ask──▶ Accepted ──first allocation──▶ Running �
 """
 
 from dataclasses import replace
+from uuid import UUID, uuid5
 
 from rm_service.domain import answers
 from rm_service.domain.application import HOLDING, Application, Instant, Standing, State
@@ -48,6 +49,20 @@ def moved(view: View, before: State | None, after: Application, *, settled: bool
     is_real = holding > 0 and not after.request.get("placeholder")
     for phase in _passed(Phase(standing.phase or Phase.NEW), counted, is_real=is_real):
         parent = enter(view, parent, phase)
+
+
+def settle(view: View, parent: Application | None) -> None:
+    """Let an application pass into its next phase after all, when nothing took the place of a member."""
+    parent = None if parent is None else view.applications[parent.id]
+    if parent is None or parent.standing is None or parent.finished_at is not None:
+        return
+    for phase in _passed(Phase(parent.standing.phase or Phase.NEW), parent.standing, is_real=False):
+        parent = enter(view, parent, phase)
+
+
+def again_id(application_id: str, seq: int) -> str:
+    """The id of what takes the place of an application, made of its id and the number of the last event."""
+    return str(uuid5(UUID(application_id), str(seq)))
 
 
 def enter(view: View, parent: Application, phase: Phase, message: str | None = None) -> Application:

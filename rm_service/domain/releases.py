@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rm_service.domain import client_operations as op
+from rm_service.domain import members
 from rm_service.domain.application import HOLDING, LIVE, Application, Standing, State
-from rm_service.domain.asks import ask
-from rm_service.domain.clients import Client, Termination
+from rm_service.domain.asks import ask_once
+from rm_service.domain.clients import Client, Phase, Termination
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import end, end_whole, unknown
-from rm_service.domain.outcomes import Done, Outcome
+from rm_service.domain.members import again_id, parent_of
+from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.placing import read_placement
+from rm_service.domain.rejections import reject
 from rm_service.domain.view import View
 
 BY_REQUEST = "allocation remove as per RM request"
@@ -75,7 +78,7 @@ def _named(view: View, operation: op.ReleaseAllocation) -> Sequence[Application]
         parents = [] if operation.parent is None else _own(view, client, operation.parent)
         ids = [member_id for parent in parents for member_id in view.lookup.members_of(parent.id)]
         found = [view.applications[member_id] for member_id in ids]
-    return [each for each in found if operation.id is None or each.request.get("uuid") == operation.id]
+    return [each for each in found if operation.id is None or each.outside_id == operation.id]
 
 
 def _own(view: View, client: Client, name: str) -> list[Application]:
@@ -95,20 +98,26 @@ def _release(view: View, operation: op.ReleaseAllocation, application: Applicati
 
 def _ask_anew(view: View, operation: op.ReleaseAllocation, application: Application) -> None:
     """The client could not start it: it gives its room back and waits again, elsewhere if need be."""
+    parent = parent_of(view, application)
+    if parent is not None and (parent.standing or Standing()).phase not in {Phase.ACCEPTED, Phase.RUNNING}:
+        return
     end(view, application, State.RELEASED, "could not be started", quiet=True, replaced=True)
     placement = None if application.placement is None else read_placement(application.placement)
     own = {key: value for key, value in application.tags.items() if placement is None or key != "node"}
     standing = application.standing or Standing()
     again = op.Ask(
         client=replace(operation.client, registration=standing.registration),
-        ids=(operation.spare_id,),
+        ids=(again_id(application.id, view.seq),),
         name=application.name or "",
-        parent=operation.parent,
+        parent=None,
         tags=own,
         resource=application.requested,
         priority=application.priority,
         run_for=standing.run_for,
         placement=placement,
-        request=application.request,
+        request={key: value for key, value in application.request.items() if key != "uuid"},
     )
-    ask(view, again)
+    outcome = ask_once(view, again, again.ids[0], own, parent)
+    if isinstance(outcome, Refused):
+        reject(view, again, outcome)
+        members.settle(view, parent)

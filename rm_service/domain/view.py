@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from rm_service.domain.accounts import Account
@@ -9,6 +10,7 @@ from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, neg
 from rm_service.domain.application import LIVE, SECOND, Application, Instant, State
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.operations import Placement
+from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.registrations import Engine, Node
 from rm_service.domain.tags import Tags
 
@@ -122,6 +124,8 @@ class View:
         self.engines: dict[str, Engine] = {}
         self.heads: dict[int, list[str]] = {}
         """Label id to its first waiters, best rank first, for every wake."""
+        self.registrations: Mapping[str, int] = {}
+        """How often each client has registered: what it asks for counts under the last time."""
         self.away: frozenset[str] = frozenset()
         """The clients that are not there, and so get nothing new."""
         self.joined_pools: dict[int, Account] = {}
@@ -165,6 +169,22 @@ class View:
     def keep(self) -> None:
         """What was done since `begin` stands."""
         self._undo, self.all_or_nothing = None, False
+
+    def all_or_none(self, change: Callable[[], Outcome]) -> Outcome:
+        """Make a change of several steps; if it is refused, or raises, nothing of it took place."""
+        if self._undo is not None:
+            return change()  # within a group that is undone as a whole
+        self.begin()
+        try:
+            outcome = change()
+        except AmountOverflowError:
+            self.undo()
+            raise
+        if isinstance(outcome, Refused):
+            self.undo()
+        else:
+            self.keep()
+        return outcome
 
     def undo(self) -> None:
         """Take back everything that was done since `begin`."""
@@ -253,6 +273,8 @@ class View:
     def wake(self, account: Account) -> None:
         """Leave a mark that this label's queue is to be looked at, if anybody stands in it."""
         if account.balance.first_priority is not None:
+            if self._undo is not None:
+                self._undo.append(partial(setattr, account.balance, "wake", account.balance.wake))
             account.balance.wake = True
             self.changed_accounts.add(account.label.id)
             self.woken.add(account.label.id)
@@ -298,9 +320,10 @@ class View:
 
     def _restore_application(self, application_id: str, before: Application | None) -> None:
         if before is None:
-            name = self.applications.pop(application_id).name
-            if name is not None:
-                self.by_name[name].remove(application_id)
+            undone = self.applications.pop(application_id)
+            self.stale_ranks.update(undone.waits_on)
+            if undone.name is not None:
+                self.by_name[undone.name].remove(application_id)
         else:
             self.applications[application_id] = before
             self.stale_ranks.update(before.waits_on)

@@ -80,6 +80,7 @@ class Batch:
         """Decide every operation in order. The view then holds all that is to be written."""
         view = self.view = View(self, now=head.now, seq=head.seq, targets=head.targets, periods=self.periods)
         view.node_labels, view.heads = self.node_labels, rows.heads
+        view.registrations = self.book.registrations
         view.away = frozenset(orjson.loads(head.away)) if head.away != "[]" else frozenset()
         self._take_in(rows)
         self._charge_anew()

@@ -30,6 +30,8 @@ class RuleBook:
     conversions: Conversions
     rules: LabelRules
     limits: Limits
+    registrations: Mapping[str, int]
+    """How often each client has registered."""
     _standings: dict[int, tuple[Label, Limit | None]] = field(default_factory=dict)
     _charged: dict[tuple[str | None, ...], tuple[int, ...]] = field(default_factory=dict)
 
@@ -82,7 +84,9 @@ def read_rule_book(connection: Connection) -> RuleBook:
         )
     )
     limits = Limits([Limit(row.id, row.tags, row.total, row.protected) for row in rows], rules)
-    return RuleBook(epoch, Conversions.from_document(document["conversions"]), rules, limits)
+    clients = connection.execute(select(tables.si_client.c.rm_id, tables.si_client.c.registration))
+    registrations = {row.rm_id: row.registration for row in clients}
+    return RuleBook(epoch, Conversions.from_document(document["conversions"]), rules, limits, registrations)
 
 
 class Labels:

@@ -184,13 +184,17 @@ class AnswerFeed:
         tailer: Tailer,
         kinds_of: Mapping[str, Collection[str]],
         heard: Callable[[str], object] = lambda _: None,
+        registered: Callable[[str, int], object] = lambda _, __: None,
     ) -> None:
-        """`heard` is told of a resource manager that opens a stream."""
+        """`heard` is told of a resource manager that opens a stream, `registered` of a registration that was
+        found: whose, and by which event.
+        """
         self.log = log
         self.kinds_of = kinds_of
         self.deliveries = Deliveries(log.delivered)
         self._tailer = tailer
         self._heard = heard
+        self._found_registered = registered
         self._lock = Lock()
         self._streams: dict[str, list[AnswerStream]] = defaultdict(list)
         self._subscription: Subscription | None = None
@@ -235,6 +239,7 @@ class AnswerFeed:
         self._take_over(stream)
         delivered = max(standing.delivered, self.deliveries.noted((rm_id, name)))
         self._heard(rm_id)
+        self._found_registered(rm_id, standing.registered)
         stream.begin(standing, max(delivered, standing.registered) if after is None else after)
         return stream
 
@@ -283,6 +288,7 @@ class AnswerFeed:
                 if event.client is not None and event.answer is not None:
                     rows[event.client].append((event.seq, event.answer))
                 if event.kind is Kind.CLIENT_REGISTERED:
+                    self._found_registered(event.subject, event.seq)
                     for stream in self._streams_of(event.subject):
                         stream.registered(event.seq)
             for rm_id, theirs in rows.items():

@@ -40,7 +40,7 @@ class SchedulerInterface:
         self._scheduler = SchedulerService(ledger, resync_seconds=resync_seconds, policies=policies)
         log = AnswerLog(ledger.readers)
         self._presence = Presence(self._streaming, self._scheduler.note_presence, pause_seconds=pause_seconds)
-        self._feed = AnswerFeed(log, tailer, KINDS_OF, self._presence.heard)
+        self._feed = AnswerFeed(log, tailer, KINDS_OF, self._presence.heard, self._scheduler.registered)
         intake = Intake(self._scheduler, log.spoken, self._presence.heard)
         self.route: StreamRoute = HttpTwin(intake, self._feed, authentication).route
         self._server: GrpcServer | None = None

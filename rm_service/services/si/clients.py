@@ -32,6 +32,8 @@ class KnownClient:
     """A resource manager under its present registration."""
 
     client: Client
+    registered_seq: int
+    """The event of its registration."""
     configuration: Configuration = field(repr=False)
     extra: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -78,9 +80,9 @@ class Clients:
     def read(self, rm_id: str) -> KnownClient:
         """The same, as the database has it now."""
         columns = tables.si_client.c
-        query = select(columns.registration, columns.config, columns.extra_config).where(
-            columns.rm_id == rm_id
-        )
+        query = select(
+            columns.registration, columns.registered_seq, columns.config, columns.extra_config
+        ).where(columns.rm_id == rm_id)
         try:
             with self._ledger.readers.connect() as connection:
                 row = connection.execute(query).mappings().first()
@@ -92,6 +94,12 @@ class Clients:
         known = _known_as(rm_id, row, None if before is None else before[0])
         self._known[rm_id] = (known, time.monotonic())
         return known
+
+    def outdated(self, rm_id: str, seq: int) -> None:
+        """Forget what is known of a client if it has registered since, by the event of this number."""
+        found = self._known.get(rm_id)
+        if found is not None and found[0].registered_seq < seq:
+            self._known.pop(rm_id, None)
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
@@ -118,4 +126,5 @@ def _known_as(rm_id: str, row: RowMapping, before: KnownClient | None) -> KnownC
     if before is not None and before.client.registration == row["registration"]:
         return before
     client = Client(rm_id, row["registration"])
-    return KnownClient(client, parse_config(row["config"]), row["extra_config"])
+    configuration = parse_config(row["config"])
+    return KnownClient(client, row["registered_seq"], configuration, row["extra_config"])

@@ -111,6 +111,10 @@ class SchedulerService:
         self._enqueue(first, futures)
         return _all_of(futures)
 
+    def registered(self, rm_id: str, seq: int) -> None:
+        """A resource manager has registered, through whatever process, by the event of this number."""
+        self._clients.outdated(rm_id, seq)
+
     def note_presence(self, rm_ids: Iterable[str]) -> None:
         """These resource managers are there: those that were taken for away are granted things again.
 
