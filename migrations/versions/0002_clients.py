@@ -1,5 +1,7 @@
 """Clients: resource managers of the Scheduler Interface, what they own and what they are told."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
@@ -12,7 +14,7 @@ depends_on = None
 JSON = sa.JSON(none_as_null=True)
 ID = sa.String(length=36).with_variant(postgresql.UUID(as_uuid=False), "postgresql")
 
-COLUMNS = {
+COLUMNS: dict[str, list[sa.Column[Any]]] = {
     "application": [
         sa.Column(
             "client", sa.Text(), nullable=True, comment="the resource manager that is told what becomes of it"
