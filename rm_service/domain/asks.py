@@ -304,7 +304,7 @@ def _reported_before(view: View, operation: op.BookAllocation) -> Application | 
     live = view.named(operation.name)
     told_as = operation.request.get("uuid", operation.id)
     for each in live:
-        if each.id == operation.id or each.request.get("uuid") == told_as:
+        if each.id == operation.id or each.outside_id == told_as:
             return each
     anonymous = operation.request.get("anonymous", False)
     for each in live:

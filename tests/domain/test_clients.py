@@ -265,6 +265,8 @@ class TestBooking:
         ledger.do(booking("k", "n1", memory=5, uuid="pod-17"))
         assert sorted(ledger.states("k")) == [State.USED, State.WAITING], "one of the two asked for"
         assert of_kind(ledger.told(), "new")[-1]["id"] == "pod-17"
+        ledger.do(booking("k", "n1", memory=5, uuid="pod-17"))
+        assert sorted(ledger.states("k")) == [State.USED, State.WAITING], "the same report again"
         (released,) = of_kind(ledger.told_by(releasing(id="pod-17")), "released")
         assert released["id"] == "pod-17"
 

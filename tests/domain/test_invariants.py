@@ -169,7 +169,10 @@ class Invariants(RuleBasedStateMachine):
 
     def snapshot(self) -> tuple[object, object, int]:
         view = self.ledger.view
-        states = {key: (each.state, each.resource, each.standing) for key, each in view.applications.items()}
+        states = {
+            key: (each.state, each.resource, each.standing and replace(each.standing, registration=0))
+            for key, each in view.applications.items()
+        }
         balances = {
             key: (
                 {name: amount for name, amount in account.balance.locked.items() if amount},
@@ -429,9 +432,9 @@ class ClientInvariants(Invariants):
         known = running(self.ledger.told())
         held = [each for each in self.ledger.holding() if each.client is not None and not each.has_members]
         for application in held:
-            told = known[str(application.request.get("uuid") or application.id)]
+            told = known[application.outside_id]
             assert (told["node"], told["key"]) == (application.tags["node"], application.request["key"])
-        names = [str(each.request.get("uuid") or each.id) for each in held]
+        names = [each.outside_id for each in held]
         assert len(set(names)) == len(names), "two allocations of one id"
 
     @invariant()

@@ -105,4 +105,5 @@ def check_books(ledger: Ledger, *clients: Client) -> None:
         known = running(told(ledger, client))
         for row in live:
             if row.id not in parents and State(row.state) in HOLDING:
-                assert known[row.request.get("uuid") or row.id]["node"] == row.tags["node"]
+                told_as = (row.standing or {}).get("uuid") or row.request.get("uuid") or row.id
+                assert known[told_as]["node"] == row.tags["node"]
