@@ -12,7 +12,7 @@ _OF_NODES = op.CreateNode | op.UpdateNode | op.DecommissionNode | op.DrainNode |
 def reject(view: View, operation: op.DecidedOperation, refused: Refused) -> None:
     """Write down the answer to a client's operation; whoever else asks has the outcome itself."""
     client = getattr(operation, "client", None)
-    answer = None if client is None else _answer(operation, refused.detail)
+    answer = None if client is None else answer_to(operation, refused.detail)
     if client is None or answer is None:
         return
     view.post(
@@ -24,7 +24,8 @@ def reject(view: View, operation: op.DecidedOperation, refused: Refused) -> None
     )
 
 
-def _answer(operation: op.DecidedOperation, reason: str) -> answers.Answer | None:
+def answer_to(operation: op.DecidedOperation, reason: str) -> answers.Answer | None:
+    """The answer that rejects an operation; None for one that is never rejected."""
     if isinstance(operation, _OF_NODES):
         return answers.rejected_node(operation.instance, reason)
     if isinstance(operation, op.AddApplication):

@@ -124,6 +124,15 @@ def test_the_ledgers_own_applications_wait_for_slots_in_the_same_way() -> None:
     assert [ledger.application(each.id).state for each in waiting] == [State.LOCKED] + [State.WAITING] * 19
 
 
+@pytest.mark.xfail(reason="only an end wakes those who wait for slots", strict=True)
+def test_who_uses_fewer_slots_than_it_was_granted_lets_others_in() -> None:
+    ledger = PureLedger({"user=alice": {"apps": 2}})
+    holder = ledger.granted({"apps": 2}, user="alice")
+    waiting = application_of(ledger.apply({"apps": 1}, wait=60, user="alice"))
+    ledger.do(op.Use(holder.id, {"apps": 1}))
+    assert ledger.application(waiting.id).state is State.LOCKED
+
+
 def test_who_asks_for_more_than_a_slot_stands_in_the_labels_own_queue() -> None:
     ledger = PureLedger({"user=alice": {"apps": 1, "memory": 10}})
     holder = ledger.granted({"apps": 1}, user="alice")

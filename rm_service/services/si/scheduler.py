@@ -1,6 +1,6 @@
 """The scheduler's service: a resource manager registers, and everything it says becomes the ledger's work."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Lock
@@ -9,10 +9,12 @@ import structlog
 
 from rm_service.domain import operations as op
 from rm_service.domain.clients import Client, ClientState
+from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.queue_config import Configuration, QueueConfigError
 from rm_service.domain.queue_limits import limits_of
-from rm_service.domain.tags import Tags
+from rm_service.domain.rejections import answer_to
+from rm_service.domain.tags import TagError, Tags
 from rm_service.ledger.client_state import note_signs_of_life
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.resync import give_up_unreported
@@ -31,7 +33,7 @@ from rm_service.services.si.policies import effective_text, parse_config
 from rm_service.services.si.requests import Ask, Registration, Update
 
 CHUNK = 500
-"""The most operations of one message that share a batch."""
+"""The most applications and nodes of one message that share a batch; a larger ask has one of its own."""
 MAX_RM_ID = 128
 REMEMBERED_APPLICATIONS = 100_000
 
@@ -152,8 +154,9 @@ class SchedulerService:
     def _enqueue(
         self, operations: Sequence[op.DecidedOperation], futures: list[Future[list[Outcome]]]
     ) -> None:
-        for start in range(0, len(operations), CHUNK):
-            future = self._ledger.enqueue(operations[start : start + CHUNK])
+        rules = self._ledger.book().rules
+        for chunk in _chunks([possible(operation, rules) for operation in operations]):
+            future = self._ledger.enqueue(chunk)
             future.add_done_callback(self._learn)
             futures.append(future)
 
@@ -177,6 +180,32 @@ class SchedulerService:
             if len(self._tags) >= REMEMBERED_APPLICATIONS:
                 self._tags.clear()
             self._tags[name] = tags
+
+
+def possible(operation: op.DecidedOperation, rules: LabelRules) -> op.DecidedOperation:
+    """The operation, or what rejects it: its tags may be such that nothing can be charged to them."""
+    if not isinstance(operation, op.Ask | op.BookAllocation | op.AddApplication):
+        return operation
+    try:
+        rules.labels_for(operation.tags)
+    except TagError as error:
+        answer = answer_to(operation, str(error)) or {}
+        return op.Tell(client=operation.client, subject="", answer=answer)
+    return operation
+
+
+def _chunks(operations: Iterable[op.DecidedOperation]) -> Iterator[list[op.DecidedOperation]]:
+    chunk: list[op.DecidedOperation] = []
+    weight = 0
+    for operation in operations:
+        weighs = len(operation.ids) if isinstance(operation, op.Ask) else 1
+        if chunk and weight + weighs > CHUNK:
+            yield chunk
+            chunk, weight = [], 0
+        chunk.append(operation)
+        weight += weighs
+    if chunk:
+        yield chunk
 
 
 def _by_age(asks: Sequence[Ask]) -> Iterable[Ask]:
