@@ -115,8 +115,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("rm_id", "stream", name=op.f("pk_si_delivery")),
         comment="the last answer that was handed to the transport, for each stream of a resource manager",
     )
-    for name in ("client", "name", "parent"):
-        _partial_index("application", [name], f"{name} IS NOT NULL AND finished_at IS NULL")
+    _partial_index("application", ["client"], "client IS NOT NULL AND finished_at IS NULL")
+    for name in ("name", "parent"):
+        _partial_index("application", [name], f"{name} IS NOT NULL AND coalesce(finished_at, 0) = 0")
     _partial_index("event", ["client", "seq"], "client IS NOT NULL", "ix_event_client")
     _partial_index("node", ["client"], "client IS NOT NULL")
     _partial_index("si_client", ["resync_until"], "resync_until IS NOT NULL")

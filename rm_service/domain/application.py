@@ -57,6 +57,8 @@ class Standing:
     """How many members wait; `holding`: hold something."""
     holding: int = 0
     run_until: Instant | None = None
+    adopted: bool = False
+    """Taken in because of what runs in it: its client has not named it yet."""
 
 
 @dataclass(slots=True)

@@ -26,10 +26,10 @@ def add_application(view: View, operation: op.AddApplication) -> Outcome:
     """Take in an application that will have members; it waits where its labels have no room for one more."""
     for known in view.named(operation.name):
         return _added_before(view, operation, known)
-    return _take_in(view, operation, operation.client)
+    return _take_in(view, operation)
 
 
-def _take_in(view: View, operation: op.AddApplication, reported_by: Client) -> Outcome:
+def _take_in(view: View, operation: op.AddApplication, *, adopted: bool = False) -> Outcome:
     found = find_room(view, operation.tags, None, operation.resource, (0, ARRIVAL))
     if found.refusal is not None:
         return found.refusal
@@ -47,9 +47,14 @@ def _take_in(view: View, operation: op.AddApplication, reported_by: Client) -> O
         since=view.now,
         client=operation.client.id,
         name=operation.name,
-        standing=Standing(reported_by.registration, run_for=max(0, operation.run_for), phase=Phase.NEW.value),
+        standing=Standing(
+            operation.client.registration,
+            run_for=max(0, operation.run_for),
+            phase=Phase.NEW.value,
+            adopted=adopted,
+        ),
     )
-    if reported_by == operation.client:
+    if not adopted:
         _accept(view, application, operation.client)
     bar_while_away(view, operation.client.id, found.judgement)
     if found.judgement.blocked:
@@ -149,19 +154,20 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
 def _added_before(view: View, operation: op.AddApplication, known: Application) -> Outcome:
     """The same name again: known from an earlier registration, or refused."""
     standing = known.standing or Standing()
-    if standing.registration >= operation.client.registration:
+    if standing.registration >= operation.client.registration and not standing.adopted:
         app, partition = operation.tags.get("app", ""), operation.tags.get("partition", "")
         detail = f"adding application {app} to partition {partition}, but application already existed"
         return Refused(Code.ID_REUSED, detail, state=known.state)
     _accept(view, known, operation.client)
-    _mark_reported(view, known, operation.client)
+    known = _mark_reported(view, known, operation.client)
+    if standing.adopted:
+        view.put_application(replace(known, standing=replace(known.standing or standing, adopted=False)))
     return Done(application=view.applications[known.id], repeated=True)
 
 
 def _adopt(view: View, operation: op.AddApplication) -> tuple[Application | None, Refused | None]:
     """Take in the application of an allocation that runs, as one that its client has still to report."""
-    client = operation.client
-    outcome = _take_in(view, operation, Client(client.id, client.registration - 1))
+    outcome = _take_in(view, operation, adopted=True)
     return (None, outcome) if isinstance(outcome, Refused) else (outcome.application, None)
 
 

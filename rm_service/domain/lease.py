@@ -96,6 +96,8 @@ def book_use(view: View, application: Application, actual: Amounts, *, report: b
     members.moved(view, application.state, changed)
     if any(amount < 0 for amount in minus(used, application.resource).values()):
         view.freed(application.label_ids)
+        if SLOT in application.resource:
+            view.freed_slots(application.label_ids)
     return changed
 
 

@@ -97,7 +97,9 @@ class Statements:
         """The same for applications that are found by their names, with the parents of all."""
         documents, sqlite, ids, numbers = self._documents, self._sqlite, self._ids, self._numbers
         mark, members = self._mark, documents.members()
-        named = f"SELECT id FROM application WHERE name IN ({members}) AND finished_at IS NULL"
+        # As an array: a join would hold all that lives against each of the names.
+        one_of = f"IN ({members})" if sqlite else f"= ANY (ARRAY({members}))"
+        named = f"SELECT id FROM application WHERE name {one_of} AND {tables.LIVE_TOO}"
         asked = f"SELECT id FROM application WHERE id IN ({ids}) UNION {named}"
         self.chosen = (
             f"WITH asked(id) AS ({asked}), chosen(id) AS (SELECT id FROM asked UNION SELECT parent"
@@ -113,7 +115,7 @@ class Statements:
         self.engines_of_chosen = documents.select(
             tables.engine, _ENGINE, "application_id IN (SELECT id FROM chosen)"
         )
-        self.members = f"SELECT id FROM application WHERE parent = {mark} AND finished_at IS NULL"
+        self.members = f"SELECT id FROM application WHERE parent = {mark} AND {tables.LIVE_TOO}"
         self.tenants = (
             "SELECT a.id FROM node AS n CROSS JOIN application_tag AS t"
             " ON t.key = 'node' AND t.value = n.instance"

@@ -124,7 +124,6 @@ def test_the_ledgers_own_applications_wait_for_slots_in_the_same_way() -> None:
     assert [ledger.application(each.id).state for each in waiting] == [State.LOCKED] + [State.WAITING] * 19
 
 
-@pytest.mark.xfail(reason="only an end wakes those who wait for slots", strict=True)
 def test_who_uses_fewer_slots_than_it_was_granted_lets_others_in() -> None:
     ledger = PureLedger({"user=alice": {"apps": 2}})
     holder = ledger.granted({"apps": 2}, user="alice")

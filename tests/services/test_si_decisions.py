@@ -406,7 +406,6 @@ def test_an_application_that_was_brought_by_its_allocation_is_accepted_once(talk
     assert kinds(talk.say(Dialect.OLD, applications=app())) == ["rejected_application"]
 
 
-@pytest.mark.xfail(reason="its second member counts as a report of itself", strict=True)
 def test_nor_do_several_allocations_stand_against_it(talk: Talk) -> None:
     talk.register()
     talk.say(Dialect.OLD, nodes=recovered("a", "b"))
