@@ -121,6 +121,7 @@ def upgrade() -> None:
     _partial_index("event", ["client", "seq"], "client IS NOT NULL", "ix_event_client")
     _partial_index("node", ["client"], "client IS NOT NULL")
     _partial_index("si_client", ["resync_until"], "resync_until IS NOT NULL")
+    op.create_index("ix_si_client_state_seen_at", "si_client", ["state", "seen_at"], unique=False)
 
 
 def _partial_index(table: str, columns: list[str], where: str, name: str | None = None) -> None:

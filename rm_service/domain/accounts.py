@@ -147,6 +147,17 @@ class Account:
                 found.append(self.shortfall(dimension, amount))
         return found
 
+    def exceeded_by(self, amounts: Amounts) -> bool:
+        """Whether this would not fit if nothing were held here."""
+        total, protected = self.total, self.protected
+        if total is None:
+            return False
+        return any(
+            amount > total.get(dimension, 0) - protected.get(dimension, 0)
+            for dimension, amount in self.charge(amounts).items()
+            if dimension in total or (self.is_capacity and not dimension.startswith(PORT))
+        )
+
     def shortfall(self, dimension: str, requested: int, reason: str = "short") -> Shortfall:
         """One dimension of this label with every amount that led to its being short."""
         one = int(self.is_capacity and dimension.startswith(PORT))

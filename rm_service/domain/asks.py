@@ -11,7 +11,7 @@ from rm_service.domain.clients import Client, Phase, Termination
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import allocate, in_use
 from rm_service.domain.judging import ARRIVAL, not_registered
-from rm_service.domain.lease import book_use, end, tell_to_end
+from rm_service.domain.lease import book_use, end, insufficient, tell_to_end
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_room, write_placement
 from rm_service.domain.queueing import bar_at_gate, bar_while_away, park
@@ -208,6 +208,10 @@ def ask_once(
     found = find_room(view, tags, operation.placement, operation.resource, (operation.priority, ARRIVAL))
     if found.refusal is not None:
         return found.refusal
+    if operation.placement is None and "node" in found.tags:
+        for account in view.accounts_of(found.label_ids):
+            if account.is_capacity and account.exceeded_by(operation.resource):
+                return insufficient(account.shortfalls(operation.resource))
     bar_at_gate(view, parent, found.judgement)
     bar_while_away(view, operation.client.id, found.judgement)
     asked = _asked(view, operation, application_id, found, parent)

@@ -107,7 +107,7 @@ class ForgetApplication:
 
     client: Client
     id: str
-    reason: str = "not reported again after its resource manager had registered anew"
+    reason: str = "not reported again by its resource manager"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +189,8 @@ class SetClientState:
     id: str
     state: ClientState
     unseen_since: Instant | None = None
+    give_up: bool = False
+    """What it holds is given back, as if it had registered anew and reported nothing again."""
 
 
 ClientOperation = (

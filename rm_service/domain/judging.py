@@ -29,6 +29,10 @@ class Judgement:
         if account.label.id not in self.blocked:
             self.blocked.append(account.label.id)
 
+    def only(self, gate: Account, shortfall: Shortfall) -> None:
+        """Nothing matters but this gate: whoever waits there must not stand in anybody's way elsewhere."""
+        self.shortfalls, self.blocked, self.out_of_turn = [shortfall], [gate.label.id], False
+
     def add(self, other: "Judgement") -> None:
         self.shortfalls += other.shortfalls
         self.blocked += other.blocked

@@ -12,7 +12,7 @@ from rm_service.domain.lease import end, insufficient, lapsed
 from rm_service.domain.members import parent_of
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_room, read_placement, write_placement
-from rm_service.domain.reserving import reserve, with_reserved
+from rm_service.domain.reserving import reserve, still_reserved
 from rm_service.domain.view import View
 
 STAY = 16
@@ -73,9 +73,21 @@ def wake(view: View, operation: op.Wake) -> Outcome:
 def _closes(view: View, application_id: str, label_id: int) -> bool:
     """Whether this waiter, which does not fit, is too old to be passed here; it may wait elsewhere by now."""
     application = view.applications[application_id]
-    if view.now - application.created_at < view.periods.wait_age:
+    if view.now - application.created_at < view.periods.wait_age or _can_never_fit(view, application):
         return False
     return not reserve(view, application) and label_id in application.waits_on
+
+
+def _can_never_fit(view: View, application: Application) -> bool:
+    """Whether it asks for more than there is in all: whoever waited for it would wait for ever."""
+    requested = application.requested
+    accounts = view.accounts_of(view.lookup.labels_of(application.tags))
+    if any(account.exceeded_by(requested) for account in accounts):
+        return True
+    if application.placement is None:
+        return False
+    _, rooms = view.lookup.rooms(read_placement(application.placement), requested)
+    return any(room.total < requested[room.dimension] for room in rooms)
 
 
 def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
@@ -128,11 +140,24 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
         # The next in line may move up; on this label that is looked at just now.
         view.freed(tuple([left for left in application.waits_on if left != label_id]))
         return True
-    waits_on = with_reserved(application, found.judgement.blocked)
-    if set(waits_on) != set(application.waits_on):
-        reason = insufficient(found.judgement.shortfalls).detail
-        view.put_application(replace(application, waits_on=waits_on, reason=reason))
+    _stay(view, application, found.judgement)
     return False
+
+
+def _stay(view: View, application: Application, judgement: Judgement) -> None:
+    """Queue where it is short now. A node that was kept for it is free again when it lacks more than that."""
+    standing = application.standing
+    kept = still_reserved(view, application, judgement.blocked)
+    waits_on = tuple(dict.fromkeys([*judgement.blocked, *([] if kept is None else [kept])]))
+    if set(waits_on) == set(application.waits_on):
+        return
+    reason = insufficient(judgement.shortfalls).detail
+    dropped = None if standing is None or kept is not None else standing.reserved
+    if standing is not None and dropped is not None:
+        standing = replace(standing, reserved=None)
+    view.put_application(replace(application, waits_on=waits_on, reason=reason, standing=standing))
+    if dropped is not None:
+        view.freed((dropped,))
 
 
 def _await_registration(view: View, application: Application, found: Finding) -> None:
@@ -148,7 +173,7 @@ def bar_while_away(view: View, client: str | None, judgement: Judgement) -> None
     if client is None or client not in view.away:
         return
     gate = view.accounts_of((view.lookup.gate_of(client),))[0]
-    judgement.block(gate, [gate.shortfall("", 0, "client_away")])
+    judgement.only(gate, gate.shortfall("", 0, "client_away"))
 
 
 def bar_at_gate(view: View, parent: Application | None, judgement: Judgement) -> None:
@@ -156,7 +181,7 @@ def bar_at_gate(view: View, parent: Application | None, judgement: Judgement) ->
     if parent is None or parent.state is not State.WAITING:
         return
     gate = view.accounts_of((view.lookup.gate_of(parent.id),))[0]
-    judgement.block(gate, [gate.shortfall("apps", 1, "application_waits")])
+    judgement.only(gate, gate.shortfall("apps", 1, "application_waits"))
 
 
 def _repeated(existing: Application, operation: op.Apply) -> Outcome:

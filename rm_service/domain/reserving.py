@@ -9,7 +9,7 @@ from itertools import islice
 
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, Amounts
-from rm_service.domain.application import Application, Standing
+from rm_service.domain.application import Application
 from rm_service.domain.events import Kind
 from rm_service.domain.placing import read_placement
 from rm_service.domain.view import View
@@ -47,10 +47,11 @@ def reserve(view: View, application: Application) -> bool:
     return True
 
 
-def with_reserved(application: Application, blocked: Sequence[int]) -> tuple[int, ...]:
-    """The queues of an ask that is short on `blocked`: it keeps its place at the node that is kept for it."""
-    reserved = (application.standing or Standing()).reserved
-    return tuple(blocked) if reserved is None or reserved in blocked else (*blocked, reserved)
+def still_reserved(view: View, application: Application, blocked: Sequence[int]) -> int | None:
+    """The node that is kept for an ask which is short on `blocked`, if that is all that it lacks."""
+    reserved = None if application.standing is None else application.standing.reserved
+    others = view.accounts_of(tuple([each for each in blocked if each != reserved]))
+    return reserved if all(account.label.is_pool for account in others) else None
 
 
 def _large_enough(view: View, application: Application) -> Account | None:

@@ -7,6 +7,7 @@ from sqlalchemy import Engine, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from rm_service.domain.answers import Answer
+from rm_service.domain.clients import ClientState
 from rm_service.ledger import tables
 from rm_service.ledger.queries.events import last_seq
 
@@ -42,7 +43,7 @@ class AnswerLog:
         self._engine = engine
 
     def standing(self, rm_id: str, stream: str) -> Standing | None:
-        """None if no such resource manager has registered. Index: primary keys."""
+        """None if no such resource manager has registered since it was stopped. Index: primary keys."""
         query = (
             select(_CLIENT.registered_seq, _CLIENT.dialect, _DELIVERY.seq)
             .select_from(
@@ -50,8 +51,10 @@ class AnswerLog:
                     tables.si_delivery, (_DELIVERY.rm_id == _CLIENT.rm_id) & (_DELIVERY.stream == stream)
                 )
             )
-            .where(_CLIENT.rm_id == rm_id)
+            .where(_CLIENT.rm_id == rm_id, _CLIENT.state != ClientState.STOPPED)
         )
+        if "\0" in rm_id:  # no database has such a text
+            return None
         with self._engine.connect() as connection:
             found = connection.execute(query).one_or_none()
             if found is None:

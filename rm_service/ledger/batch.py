@@ -35,6 +35,10 @@ class Group:
     operations: Sequence[op.DecidedOperation]
     atomic: bool = False
 
+    def weight(self) -> int:
+        """How much it adds to a batch: an ask counts as often as it may be allocated."""
+        return sum([len(each.ids) if isinstance(each, op.Ask) else 1 for each in self.operations])
+
 
 Result = list[Outcome]
 _Charged = op.Apply | op.AddApplication | op.Ask | op.BookAllocation

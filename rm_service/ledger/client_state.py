@@ -19,10 +19,15 @@ _CLIENT = tables.si_client
 def set_client_state(connection: Connection, operation: op.SetClientState, now: Instant) -> bool:
     """Write the state down within a turn; whether it is another one than before."""
     changed = update(_CLIENT).where(_CLIENT.c.rm_id == operation.id, _CLIENT.c.state != operation.state)
-    if operation.unseen_since is None:
+    if operation.state is ClientState.RUNNING:  # one that was stopped has to register
+        changed = changed.where(_CLIENT.c.state == ClientState.PAUSED)
         changed = changed.values(state=operation.state, seen_at=now)
+    elif operation.unseen_since is None:
+        changed = changed.values(state=operation.state)
     else:
         changed = changed.where(_CLIENT.c.seen_at < operation.unseen_since).values(state=operation.state)
+    if operation.give_up:
+        changed = changed.values(registration=_CLIENT.c.registration + 1, resync_until=now)
     if connection.execute(changed).rowcount == 0:
         return False
     note_who_is_away(connection)
@@ -54,4 +59,4 @@ def note_signs_of_life(engine: Engine, clients: Iterable[str]) -> list[str]:
             update(_CLIENT).where(_CLIENT.c.rm_id.in_(ids)).values(seen_at=host_or_database_time(connection))
         )
         states = connection.execute(seen.returning(_CLIENT.c.rm_id, _CLIENT.c.state)).all()
-    return [row.rm_id for row in states if row.state != ClientState.RUNNING]
+    return [row.rm_id for row in states if row.state == ClientState.PAUSED]

@@ -21,14 +21,15 @@ _STRANDED = (
     " WHERE b.closed = 'lost' AND b.applications > 0 AND a.state IN ('locked', 'used')"
 )
 _UNREPORTED = "SELECT rm_id, registration FROM si_client WHERE resync_until <= {now} ORDER BY resync_until"
-_CLIENTS = "SELECT rm_id, state, seen_at FROM si_client WHERE state <> 'stopped' ORDER BY rm_id"
+_CLIENTS = "SELECT rm_id, state, seen_at FROM si_client WHERE state = '{state}' ORDER BY seen_at"
 _PARTS = {
     "applications": ("d.id", "SELECT id FROM application WHERE deadline <= {now} ORDER BY deadline"),
     "nodes": ("d.instance", "SELECT instance FROM node WHERE deadline <= {now} ORDER BY deadline"),
     "engines": ("d.instance", "SELECT instance FROM engine WHERE deadline <= {now} ORDER BY deadline"),
     "woken": ("d.label_id", "SELECT label_id FROM balance WHERE wake"),
     "stranded": ("{array}(d.id, d.instance, d.reason)", _STRANDED),
-    "clients": ("{array}(d.rm_id, d.state, d.seen_at)", _CLIENTS),
+    "running": ("{array}(d.rm_id, d.state, d.seen_at)", _CLIENTS.format(state="running")),
+    "paused": ("{array}(d.rm_id, d.state, d.seen_at)", _CLIENTS.format(state="paused")),
     "unreported": ("{array}(d.rm_id, d.registration)", _UNREPORTED),
 }
 
@@ -92,7 +93,7 @@ class Due:
     engines: tuple[str, ...]
     stranded: tuple[Stranded, ...]
     clients: tuple[Presence, ...]
-    """Every client that is not stopped, with when it was last seen."""
+    """Those clients that run, and those that are paused, which were not seen for longest."""
     unreported: tuple[Client, ...]
     """Clients whose time is over to report again what they had before they registered anew."""
     woken: tuple[int, ...]
@@ -127,7 +128,7 @@ def read_due(connection: Connection) -> Due:
         nodes=tuple(_items(row["nodes"])),
         engines=tuple(_items(row["engines"])),
         stranded=tuple([Stranded(*item) for item in _items(row["stranded"])]),
-        clients=tuple([Presence(*item) for item in _items(row["clients"])]),
+        clients=tuple([Presence(*item) for item in (*_items(row["running"]), *_items(row["paused"]))]),
         unreported=tuple([Client(*item) for item in _items(row["unreported"])]),
         woken=tuple(_items(row["woken"])),
     )

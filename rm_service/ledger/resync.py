@@ -3,14 +3,11 @@
 from sqlalchemy import Connection, select
 
 from rm_service.domain import operations as op
-from rm_service.domain.amounts import INT64_MAX
 from rm_service.domain.clients import Client
 from rm_service.domain.outcomes import Done, Outcome
 from rm_service.ledger import tables
 from rm_service.ledger.ledger import Ledger
 
-UNREPORTED = "not reported again after its resource manager had registered anew"
-AWAY = "its resource manager has been away for too long"
 CHUNK = 500
 """How much is given up in one batch."""
 
@@ -20,29 +17,24 @@ def give_up_unreported(ledger: Ledger, client: Client) -> int:
 
     Any number of replicas may do it at once: each application and node is judged again on its settled row.
     """
-    given_up = _give_up(ledger, client, UNREPORTED)
+    given_up = _give_up(ledger, client)
     ledger.submit_whole(op.SettleClient(client=client))
     return given_up
 
 
-def give_up_all(ledger: Ledger, client_id: str) -> int:
-    """End everything of a client; how much that was."""
-    return _give_up(ledger, Client(client_id, INT64_MAX), AWAY)
-
-
-def _give_up(ledger: Ledger, client: Client, reason: str) -> int:
+def _give_up(ledger: Ledger, client: Client) -> int:
     given_up = 0
     before: list[op.DecidedOperation] = []
     while True:
         with ledger.readers.connect() as connection:
-            operations = _unreported(connection, client, reason)
+            operations = _unreported(connection, client)
         if not operations or operations == before:
             return given_up
         given_up += _count(ledger.submit(operations))
         before = operations  # what was reported meanwhile is not named again, what is left is
 
 
-def _unreported(connection: Connection, client: Client, reason: str) -> list[op.DecidedOperation]:
+def _unreported(connection: Connection, client: Client) -> list[op.DecidedOperation]:
     """Nodes with what runs there first, then applications, members before those that they belong to."""
     node, application = tables.node.c, tables.application.c
     nodes = connection.execute(
@@ -69,7 +61,7 @@ def _unreported(connection: Connection, client: Client, reason: str) -> list[op.
         .order_by(application.parent.is_(None), application.id)
         .limit(CHUNK)
     ).scalars()
-    return [op.ForgetApplication(client=client, id=application_id, reason=reason) for application_id in ids]
+    return [op.ForgetApplication(client=client, id=application_id) for application_id in ids]
 
 
 def _count(outcomes: list[Outcome]) -> int:

@@ -23,7 +23,7 @@ from rm_service.domain.outcomes import Done
 from rm_service.ledger.due import Due, read_due
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ledger import Ledger
-from rm_service.ledger.resync import give_up_all, give_up_unreported
+from rm_service.ledger.resync import give_up_unreported
 from rm_service.ledger.schema import ensure_partitions
 
 MISSED_SWEEPS = 2
@@ -224,15 +224,18 @@ class Sweeper:
             state = ClientState.STOPPED if stopped else ClientState.PAUSED
             if away <= self._settings.pause_seconds * SECOND or presence.state == state:
                 continue
-            operation = op.SetClientState(id=presence.client, state=state, unseen_since=presence.seen_at + 1)
+            operation = op.SetClientState(
+                id=presence.client,
+                state=state,
+                unseen_since=presence.seen_at + 1,
+                give_up=stopped and self._settings.release_stopped,
+            )
             outcome = self._ledger.submit_whole(operation)
             if isinstance(outcome, Done) and not outcome.repeated:
                 report.clients_away += 1
                 _log.warning(
                     "si_client_away", rm_id=presence.client, state=state.value, seconds=away / SECOND
                 )
-                if stopped and self._settings.release_stopped:
-                    report.unreported += give_up_all(self._ledger, presence.client)
 
     def _keep_house(self, due: Due, report: SweepReport) -> None:
         if due.now - due.checkpoint_at >= self._settings.checkpoint_seconds * SECOND:

@@ -338,6 +338,7 @@ si_client = Table(
         "seen_at", BigInteger, nullable=False, server_default="0", comment="when it last gave a sign of life"
     ),
     CheckConstraint("state IN ('running', 'paused', 'stopped')", "state"),
+    Index("ix_si_client_state_seen_at", "state", "seen_at"),
     Index(
         "ix_si_client_resync_until",
         "resync_until",

@@ -18,6 +18,9 @@ from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger.documents import Bulk, to_json
 from rm_service.ledger.statements import POSTGRES, SQLITE
 
+LARGE = 65_536
+"""Characters of parameters above which a statement is sent by itself instead of in a stream of others."""
+
 Question = tuple[str, tuple[str, ...]]
 """A statement that answers one document, and its parameters."""
 
@@ -244,6 +247,9 @@ class Turn:
             self.driver.executemany(bulk.text, [bulk.values(row) for row in rows])
 
     def execute(self, text: str, *parameters: object) -> Cursor:
+        size = sum([len(each) for each in parameters if isinstance(each, str)])
+        if size > LARGE and self._pipeline is not None:
+            self.flush()  # the driver's pipeline would wait for answers with a part of this still unsent
         cursor: Cursor = self.driver.cursor()
         cursor.execute(text, parameters)
         return cursor

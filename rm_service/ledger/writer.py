@@ -124,10 +124,10 @@ class Writer:
     def _take(self) -> list[Waiting]:
         """The groups of the next batch: as many as fit, of one sort, in their order."""
         first = self._queue.popleft()
-        batch, size = [first], len(first.group.operations)
+        batch, size = [first], first.group.weight()
         while self._queue and not first.alone:
             following = self._queue[0]
-            size += len(following.group.operations)
+            size += following.group.weight()
             if size > MAX_BATCH or following.alone or following.dry_run is not first.dry_run:
                 break
             batch.append(self._queue.popleft())

@@ -409,6 +409,7 @@ class TestCost:
                 "pk_node",
                 "pk_sweep",
                 "ix_si_client_resync_until",
+                "ix_si_client_state_seen_at",
                 "pk_si_client",  # a row for each resource manager: there are few
             }
             assert sum(rows for name, rows in read if name != "pk_sweep") == 0

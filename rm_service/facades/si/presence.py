@@ -69,8 +69,10 @@ class Presence:
             there = heard.union(self._streaming())
             try:
                 self._note(there)
-            except (SQLAlchemyError, LedgerUnavailableError, OutcomeUnknownError) as error:
-                _log.warning("si_presence_not_noted", error=str(error).strip())
             except LedgerClosedError:
                 return
+            except (SQLAlchemyError, LedgerUnavailableError, OutcomeUnknownError) as error:
+                _log.warning("si_presence_not_noted", error=str(error).strip())
+            except Exception:  # noqa: BLE001 - without this thread everybody would be taken for away
+                _log.exception("si_presence_failed")
             self._known = dict.fromkeys(there, time.monotonic())

@@ -19,6 +19,8 @@ Response = si.AllocationResponse | si.ApplicationResponse | si.NodeResponse | si
 
 MOST_ROWS = 500
 """How many rows one message holds at most."""
+MOST_TEXT = 2**20
+"""So many characters of tags, about: a client takes messages of 4 MiB unless it was told otherwise."""
 
 
 class Stream(StrEnum):
@@ -52,19 +54,20 @@ def render(rows: Iterable[tuple[int, Answer]], dialect: Dialect) -> Iterator[Res
     places = _PLACES[dialect]
     message: Any = None
     stream: Stream | None = None
-    room = last = 0
+    room = text = last = 0
     read_at: dict[str, int] = {}  # when the latest answer about a subject is read
     for row, answer in rows:
         kind = answer["kind"]
         place = places[kind]
         subject = answer.get("key") or answer.get("app") or answer.get("node") or ""
-        if not room or stream is not STREAM_OF[kind] or read_at.get(subject, 0) > place.number:
+        text -= sum(len(key) + len(value) for key, value in answer.get("tags", {}).items())
+        if not room or text < 0 or stream is not STREAM_OF[kind] or read_at.get(subject, 0) > place.number:
             if message is not None:
                 message.rmRow = last
                 yield message
             stream = STREAM_OF[kind]
             message = _RESPONSE_OF[dialect, stream]()
-            room = MOST_ROWS
+            room, text = MOST_ROWS, MOST_TEXT
             read_at.clear()
         getattr(message, place.field).add(**place.fields(answer))
         read_at[subject] = place.number

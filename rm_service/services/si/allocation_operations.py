@@ -26,6 +26,9 @@ from rm_service.services.si.names import (
 )
 from rm_service.services.si.requests import MAX_TIMEOUT_MS, Ask, ExistingAllocation, Release
 
+MAX_TAGS_TEXT = 65_536
+"""The most characters that the tags of one ask have together; they come back with each of its allocations."""
+MAX_TAGS_IN_ALL = 16 * 2**20
 MAX_ALLOCATIONS = 10_000
 """The most that one ask may ask for."""
 MILLISECOND = 1_000
@@ -149,6 +152,9 @@ def _partition(
     fault = tag_fault(request.application, request.key, request.task_group, node, *resource)
     if fault is not None:
         raise _RejectedError(fault)
+    text = sum(len(key) + len(value) for key, value in request.tags.items())
+    if text > MAX_TAGS_TEXT or (isinstance(request, Ask) and text * request.count > MAX_TAGS_IN_ALL):
+        raise _RejectedError(f"tags are longer than {MAX_TAGS_TEXT} characters, or {MAX_TAGS_IN_ALL} in all")
     if FOREIGN in request.tags and isinstance(request, Ask):
         raise _RejectedError(f"node ID is empty for allocation {request.key}")
     return partition, config

@@ -25,6 +25,7 @@ from rm_service.services.si.requests import MAX_TIMEOUT_MS, NewApplication, Remo
 
 MILLISECOND = 1_000
 """In the ledger's microseconds."""
+MAX_TAGS_TEXT = 65_536
 GANG_STYLES = {"", "soft", "hard"}
 
 
@@ -150,6 +151,8 @@ def _run_for(known: KnownClient, request: NewApplication) -> int:
 def _fault(request: NewApplication) -> str | None:
     if not request.application:
         return "an application needs an ID"
+    if sum(len(key) + len(value) for key, value in request.tags.items()) > MAX_TAGS_TEXT:
+        return f"tags are longer than {MAX_TAGS_TEXT} characters"
     if request.gang_style.lower() not in GANG_STYLES:
         return f"unknown gang scheduling style {request.gang_style[:40]!r}: Soft and Hard are known"
     return tag_fault(request.application, *request.groups)

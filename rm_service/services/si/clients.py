@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import RowMapping, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from rm_service.domain.clients import Client
+from rm_service.domain.clients import Client, ClientState
 from rm_service.domain.queue_config import Configuration, PartitionConfig
 from rm_service.ledger import tables
 from rm_service.ledger.errors import LedgerUnavailableError
@@ -71,6 +71,8 @@ class Clients:
         """
         found = self._known.get(rm_id)
         if found is None:
+            if "\0" in rm_id:  # no database has such a text
+                raise NotRegisteredError(rm_id)
             return self.read(rm_id)
         known, read_at = found
         if time.monotonic() - read_at > REMEMBERED_SECONDS:
@@ -82,17 +84,20 @@ class Clients:
         columns = tables.si_client.c
         query = select(
             columns.registration, columns.registered_seq, columns.config, columns.extra_config
-        ).where(columns.rm_id == rm_id)
+        ).where(columns.rm_id == rm_id, columns.state != ClientState.STOPPED)
         try:
             with self._ledger.readers.connect() as connection:
                 row = connection.execute(query).mappings().first()
         except SQLAlchemyError as error:
             raise LedgerUnavailableError(str(error)) from error
         if row is None:
+            self._known.pop(rm_id, None)
             raise NotRegisteredError(rm_id)
         before = self._known.get(rm_id)
         known = _known_as(rm_id, row, None if before is None else before[0])
-        self._known[rm_id] = (known, time.monotonic())
+        newer = self._known.get(rm_id)
+        if newer is None or newer[0].registered_seq <= known.registered_seq:
+            self._known[rm_id] = (known, time.monotonic())
         return known
 
     def outdated(self, rm_id: str, seq: int) -> None:

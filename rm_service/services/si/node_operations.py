@@ -90,7 +90,12 @@ def _fault(change: NodeChange) -> str | None:
     ):
         if _negative(amounts):
             return f"{field} contains negative resources"
+    if sum(len(key) + len(value) for key, value in change.attributes.items()) > MAX_ATTRIBUTES_TEXT:
+        return f"attributes are longer than {MAX_ATTRIBUTES_TEXT} characters"
     return tag_fault(change.node, *(change.schedulable or {}), *(change.occupied or {}))
+
+
+MAX_ATTRIBUTES_TEXT = 262_144
 
 
 def _negative(amounts: Amounts | None) -> bool:

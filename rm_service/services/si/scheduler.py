@@ -50,6 +50,7 @@ class SchedulerService:
         self._resync_seconds = resync_seconds
         self._clients = Clients(ledger)
         self._tags: dict[str, Tags] = {}
+        self._asked_limits: set[object] = set()
         self._lock = Lock()
 
     def register(self, registration: Registration) -> None:
@@ -148,8 +149,15 @@ class SchedulerService:
 
     def _changes(self, limit: op.SetLimit) -> bool:
         """Whether a limit is not in force yet, as far as is known."""
-        known = self._ledger.book().limits.resolve(limit.tags)
-        return known is None or dict(known.total) != dict(limit.total)
+        book = self._ledger.book()
+        known = book.limits.resolve(limit.tags)
+        asked = (book.epoch, tuple(sorted(limit.tags.items())), tuple(sorted(limit.total.items())))
+        if (known is not None and dict(known.total) == dict(limit.total)) or asked in self._asked_limits:
+            return False
+        if len(self._asked_limits) >= REMEMBERED_APPLICATIONS:
+            self._asked_limits.clear()
+        self._asked_limits.add(asked)  # it may be an operator's: then asking again changes nothing
+        return True
 
     def _enqueue(
         self, operations: Sequence[op.DecidedOperation], futures: list[Future[list[Outcome]]]
