@@ -80,7 +80,7 @@ def check_database(settings: Settings) -> None:
     try:
         check_revision(readers)
         if settings.needs_token and not Tokens(readers).any_in_force():
-            raise NoTokenError(settings.http_bind)
+            raise NoTokenError(settings.open_bind)
     finally:
         readers.dispose()
 

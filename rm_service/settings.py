@@ -66,6 +66,11 @@ class Settings:
         local = is_loopback(self.http_bind) and (self.grpc_bind == OFF or is_loopback(self.grpc_bind))
         return self.auth == "token" or (self.auth == "auto" and not local)
 
+    @property
+    def open_bind(self) -> str:
+        """The address that others can reach, if one of them is."""
+        return self.http_bind if self.grpc_bind == OFF or not is_loopback(self.http_bind) else self.grpc_bind
+
     def shown(self) -> dict[str, object]:
         """The effective settings for a log: without rules, and without the password of the database."""
         shown = asdict(self)
@@ -85,7 +90,10 @@ class _WholeNumber(fields.Integer):
 
 def _check_address(text: str) -> None:
     if text != OFF:
-        _check_bind(text)
+        try:
+            _check_bind(text)
+        except ValidationError as error:
+            raise ValidationError(f"must be host:port, or {OFF}") from error
 
 
 def _check_bind(text: str) -> None:
@@ -220,3 +228,8 @@ def _load(values: Mapping[str, Any], source: str, prefix: str, *, whole: bool = 
 def _check_together(values: Mapping[str, Any]) -> None:
     if values["workers"] > 1 and make_url(values["database_url"]).get_backend_name() == "sqlite":
         raise SettingsError("the settings", {"workers": "SQLite serves one process: needs PostgreSQL"})
+    if values["si_stop_seconds"] < values["si_pause_seconds"]:
+        raise SettingsError("the settings", {"si_stop_seconds": "must not be less than si_pause_seconds"})
+    folder = values["si_policies"]
+    if folder is not None and not (Path(folder) / "default.yaml").is_file():
+        raise SettingsError("the settings", {"si_policies": f"{folder} holds no default.yaml"})

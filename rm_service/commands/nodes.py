@@ -15,7 +15,9 @@ from rm_service.commands.tables import balances, facts, moment_text, tags_text
 
 @click.command()
 @click.argument("instance", required=False)
-@click.option("--partition", help="The partition whose INSTANCE is meant; without it the ledger's own.")
+@click.option(
+    "--partition", help="Only this partition's nodes; without it INSTANCE is one of the ledger's own."
+)
 @click.option("--selector", help="Only nodes whose tags and attributes fit, e.g. 'model in (T4,A10)'.")
 @page_options
 @asks_service
@@ -28,6 +30,9 @@ def nodes(
 ) -> None:
     """List the nodes with what they have left, or show all about one INSTANCE."""
     if instance is None:
+        if partition is not None:
+            quoted = partition.replace("\\", "\\\\").replace('"', '\\"')
+            selector = ",".join([f'partition="{quoted}"', *([selector] if selector else [])])
         service.show(service.client.get("/nodes", {"selector": selector, **page}), nodes_view)
     else:
         node = service.client.get(f"/nodes/{quote(instance, safe='')}", {"partition": partition})

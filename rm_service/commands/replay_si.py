@@ -159,9 +159,13 @@ class SiDriver:
                 idle.discard(accepted.applicationID)
 
     def _leave(self) -> None:
-        """The last node is taken away twice: when that is refused, all of them are gone."""
+        """On each stream something comes last that can only be refused: with its refusal, all is gone."""
         remove = [si.RemoveApplicationRequest(applicationID=name) for name in self._running]
         self._streams.applications.send(si.ApplicationRequest(remove=remove, rmID=RM_ID))
+        mark = si.AddApplicationRequest(applicationID="end of replay", queueName="root.none")
+        self._streams.applications.send(si.ApplicationRequest(new=[mark], rmID=RM_ID))
+        while all(each.applicationID != mark.applicationID for each in self._receive_rejected()):
+            pass
         gone = [
             si.NodeInfo(nodeID=name, action=si.NodeInfo.DECOMISSION)
             for name in (*self._nodes, self._nodes[-1])
@@ -169,6 +173,9 @@ class SiDriver:
         self._streams.nodes.send(si.NodeRequest(nodes=gone, rmID=RM_ID))
         while not self._streams.nodes.receive().rejected:
             pass
+
+    def _receive_rejected(self) -> Iterable[si.RejectedApplication]:
+        return self._streams.applications.receive().rejected
 
 
 def served(address: str, client: ApiClient, token: str | None) -> SiDriver:

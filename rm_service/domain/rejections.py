@@ -18,7 +18,8 @@ def reject(view: View, operation: op.DecidedOperation, refused: Refused) -> None
     view.post(
         Kind.CLIENT_REJECTED,
         str(answer.get("key") or answer.get("app") or answer.get("node") or ""),
-        detail={"code": refused.code.value, "reason": refused.detail},
+        tags={"client": client.id},
+        detail={"code": refused.code.value, "reason": refused.detail, "kind": str(answer["kind"])},
         client=client.id,
         answer=answer,
     )

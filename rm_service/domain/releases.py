@@ -56,7 +56,16 @@ def forget(view: View, operation: op.ForgetApplication) -> Outcome:
 
 def tell(view: View, operation: op.Tell) -> Outcome:
     """Write down an answer that needed no decision."""
-    view.post(Kind.CLIENT_REJECTED, operation.subject, client=operation.client.id, answer=operation.answer)
+    answer, client = operation.answer, operation.client.id
+    detail = {name: str(answer[name]) for name in ("kind", "reason") if name in answer}
+    view.post(
+        Kind.CLIENT_REJECTED,
+        operation.subject,
+        tags={"client": client},
+        detail=detail,
+        client=client,
+        answer=answer,
+    )
     return Done()
 
 

@@ -75,7 +75,8 @@ class GrpcServer:
         try:
             self.address = (self._host, self._server.add_insecure_port(self._bind))
         except RuntimeError as error:
-            raise OSError(f"cannot serve gRPC on {self._bind}: {error}") from error
+            reason = "the address is in use, or not this machine's"
+            raise OSError(f"cannot serve gRPC on {self._bind}: {reason}") from error
         await self._server.start()
 
     async def _stop(self, grace: float) -> None:

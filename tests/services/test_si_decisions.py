@@ -509,11 +509,16 @@ def test_an_rm_that_is_away_is_granted_nothing_until_it_is_back(talk: Talk) -> N
 
 def test_what_an_rm_says_of_itself_is_kept_and_replaced_and_shown_without_secrets(talk: Talk) -> None:
     talk.register(version="1", build_info={"commit": "a"}, policy_group="queues", extra={"log.level": "x"})
-    talk.register(version="2", build_info={"commit": "b"}, extra={"rm.nodePool": "s3cret"})
+    talk.register(
+        version="2", build_info={"commit": "b"}, extra={"rm.nodePool": "shared", "log.level": "s3cret"}
+    )
     with talk.ledger.readers.connect() as connection:
         [found] = list_resource_managers(connection)
     assert (found.version, found.build_info, found.policy_group) == ("2", {"commit": "b"}, "")
-    assert (found.extra_config, found.registrations) == ({"rm.nodePool": "***"}, 2)
+    assert (found.extra_config, found.registrations) == (
+        {"rm.nodePool": "***", "log.level": "***"},
+        2,
+    )
 
 
 def test_messages_are_in_the_log_at_debug_level_without_what_is_secret(

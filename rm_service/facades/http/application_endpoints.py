@@ -131,7 +131,8 @@ class ApplicationEndpoints:
         said |= {"tags": tags, "resource": amounts}
         placement = body.get("placement")
         if placement is not None:
-            placement = Placement(str(placement["selector"]), placement["strategy"])
+            partition = tags.get("partition", "")
+            placement = Placement(str(placement["selector"]), placement["strategy"], partition)
             said["placement"] = {"selector": placement.selector, "strategy": placement.strategy}
         return Request(
             tags=tags,

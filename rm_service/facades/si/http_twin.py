@@ -34,6 +34,10 @@ BUFFER_LIMIT = 64 * 2**20
 """Bytes: more than the lines that are pushed at a time can have."""
 
 
+RESYNC = b'{"RESYNC":{"reason":"the resource manager has registered again since"}}\n'
+"""The last line of the newer dialects when the resource manager is to begin anew."""
+
+
 class HttpTwin:
     """Answers everything below /si/v1. `route` is what the HTTP server is given."""
 
@@ -123,8 +127,10 @@ class _Lines:
                     self._pushed = rows[-1][0]
                     self.stream.push(lines)
             elif answers.end is not None:
-                if answers.end is End.REGISTERED_ANEW and self._dialect(answers) is Dialect.OLD:
-                    self.stream.push(_line(si_v0.UpdateResponse(action=si_v0.UpdateResponse.RESYNC)))
+                if answers.end is End.REGISTERED_ANEW:
+                    old = self._dialect(answers) is Dialect.OLD
+                    resync = si_v0.UpdateResponse(action=si_v0.UpdateResponse.RESYNC)
+                    self.stream.push(_line(resync) if old else RESYNC)
                 self.stream.close()
 
     def _on_drain(self) -> None:

@@ -155,7 +155,7 @@ def _partition(
     text = sum(len(key) + len(value) for key, value in request.tags.items())
     if text > MAX_TAGS_TEXT or (isinstance(request, Ask) and text * request.count > MAX_TAGS_IN_ALL):
         raise _RejectedError(f"tags are longer than {MAX_TAGS_TEXT} characters, or {MAX_TAGS_IN_ALL} in all")
-    if FOREIGN in request.tags and isinstance(request, Ask):
+    if not node and (isinstance(request, ExistingAllocation) or FOREIGN in request.tags):
         raise _RejectedError(f"node ID is empty for allocation {request.key}")
     return partition, config
 

@@ -23,6 +23,12 @@ REMEMBERED_SECONDS = 1.0
 NODE_POOL = "rm.nodePool"
 RESYNC = "rm.resync"
 TIMEOUT = "rm.executionTimeout"
+WISHES = {
+    NODE_POOL: ("own", "shared"),
+    RESYNC: ("difference", "wipe"),
+    TIMEOUT: ("", "application", "placeholder"),
+}
+"""The keys of `extraConfig` that mean something here, and what may be said; first what silence means."""
 
 _log = structlog.get_logger(__name__)
 

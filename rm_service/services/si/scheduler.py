@@ -20,7 +20,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.resync import give_up_unreported
 from rm_service.services.si import allocation_operations as allocations
 from rm_service.services.si import application_operations as applications
-from rm_service.services.si.clients import RESYNC, Clients, KnownClient
+from rm_service.services.si.clients import RESYNC, WISHES, Clients, KnownClient
 from rm_service.services.si.errors import RegistrationRefusedError
 from rm_service.services.si.names import (
     CREATION_TIME,
@@ -59,14 +59,16 @@ class SchedulerService:
         Raises RegistrationRefusedError (nothing was taken), and what the ledger raises.
         """
         rm_id = registration.rm_id
-        reason = _rm_id_fault(rm_id) or _texts_fault(registration)
+        reason = _rm_id_fault(rm_id) or _texts_fault(registration) or _wish_fault(registration)
         if reason is not None:
             raise RegistrationRefusedError(reason)
         try:
             config = effective_text(registration.config, registration.policy_group, self._policies)
             configuration = parse_config(config)
         except QueueConfigError as error:
-            raise RegistrationRefusedError(str(error)) from error
+            source = "" if registration.config.strip() else "the policy group's file: "
+            _log.warning("si_registration_refused", rm_id=rm_id, reason=f"{source}{error}")
+            raise RegistrationRefusedError(f"{source}{error}") from error
         outcome = self._ledger.submit_whole(
             op.RegisterClient(
                 id=rm_id,
@@ -244,6 +246,14 @@ def _rm_id_fault(rm_id: str) -> str | None:
     if "]" in rm_id or "[" in rm_id:
         return "rmID holds no square brackets"
     return tag_fault(rm_id)
+
+
+def _wish_fault(registration: Registration) -> str | None:
+    """A misspelt wish is not its opposite."""
+    for key, values in WISHES.items():
+        if registration.extra_config.get(key, values[0]) not in values:
+            return f"extraConfig {key}: must be {' or '.join(values)}"
+    return None
 
 
 def _texts_fault(registration: Registration) -> str | None:

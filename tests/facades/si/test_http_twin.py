@@ -221,6 +221,7 @@ class TestResponses:
         desk.outbox.register("rm")
         lines = listen("rm")
         desk.outbox.register("rm")
+        assert lines.next() == ("RESYNC", {"reason": "the resource manager has registered again since"})
         assert lines.has_ended()
 
     def test_much_is_delivered_as_it_is_read(self, desk: Desk, listen: Listen) -> None:
