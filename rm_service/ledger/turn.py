@@ -16,19 +16,15 @@ from rm_service.domain.accounts import Balance
 from rm_service.domain.application import Application, Instant, Standing, State
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger.documents import Bulk, to_json
+from rm_service.ledger.pipeline import Pipeline
 from rm_service.ledger.statements import POSTGRES, SQLITE
-
-LARGE = 65_536
-"""Characters of parameters above which a statement is sent by itself instead of in a stream of others."""
 
 Question = tuple[str, tuple[str, ...]]
 """A statement that answers one document, and its parameters."""
 
 
 class Cursor(Protocol):
-    """What a turn needs of a driver's cursor."""
-
-    def execute(self, text: str, parameters: Sequence[object], /) -> object: ...
+    """What a turn needs of a statement that was executed."""
 
     def fetchone(self) -> Any: ...  # noqa: ANN401 - a row is whatever the statement selects
 
@@ -87,8 +83,13 @@ class Turn:
         self.sqlite = connection.dialect.name == "sqlite"
         self.texts = SQLITE if self.sqlite else POSTGRES
         self._head: Head | None = None
-        self.driver: Any = connection.connection.driver_connection
-        self._pipeline: Any = None
+        driver: Any = connection.connection.driver_connection
+        self.driver = driver
+        self._pipeline: Pipeline | None = None
+        self._streaming = False
+        if not self.sqlite:
+            self._pipeline = connection.info.get(Pipeline) or Pipeline(driver)
+            connection.info[Pipeline] = self._pipeline
 
     @property
     def connection(self) -> Connection:
@@ -98,8 +99,9 @@ class Turn:
 
     def commit(self) -> None:
         """Commit what was written, and give the turn back."""
+        if self._pipeline is not None:
+            self._pipeline.commit()
         self._connection.commit()
-        self.flush()
 
     def roll_back(self) -> None:
         """Take back everything, and give the turn back."""
@@ -108,15 +110,13 @@ class Turn:
 
     def flush(self) -> None:
         """Wait until everything that was sent is done; raises what went wrong with it."""
-        pipeline, self._pipeline = self._pipeline, None
-        if pipeline is not None:
-            pipeline.__exit__(None, None, None)
+        self._streaming = False
+        if self._pipeline is not None:
+            self._pipeline.wait()
 
     def stream(self) -> None:
         """From here on send statements without waiting for their answers, where the database can do that."""
-        if self._pipeline is None and not self.sqlite:
-            self._pipeline = self.driver.pipeline()
-            self._pipeline.__enter__()
+        self._streaming = True
 
     def take(self) -> Head:
         """Wait for the turn, unless it is taken already."""
@@ -247,11 +247,13 @@ class Turn:
             self.driver.executemany(bulk.text, [bulk.values(row) for row in rows])
 
     def execute(self, text: str, *parameters: object) -> Cursor:
-        size = sum([len(each) for each in parameters if isinstance(each, str)])
-        if size > LARGE and self._pipeline is not None:
-            self.flush()  # the driver's pipeline would wait for answers with a part of this still unsent
-        cursor: Cursor = self.driver.cursor()
-        cursor.execute(text, parameters)
+        """After `stream`, what went wrong shows when an answer is fetched, or by `flush`."""
+        if self._pipeline is not None:
+            answer = self._pipeline.execute(text, parameters)
+            if not self._streaming:
+                self._pipeline.wait()
+            return answer
+        cursor: Cursor = self.driver.cursor().execute(text, parameters)
         return cursor
 
 

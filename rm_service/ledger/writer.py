@@ -209,9 +209,9 @@ class Writer:
         elif view is not None:
             self._watch.committed(view, view.seq - len(view.events))
             woken = view.woken
-        self._committed(batch, results, woken)
         if view is None or view.events:
             self._tell(Commit(view.events if view is not None else (), self._session))
+        self._committed(batch, results, woken)
 
     def _tell(self, commit: Commit) -> None:
         for callback in self.on_commit:

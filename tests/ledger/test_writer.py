@@ -19,6 +19,7 @@ from rm_service.ledger.database import WRITER_SETTINGS, writer_engine
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger, LedgerSettings
+from rm_service.ledger.pipeline import Pipeline
 from tests.ledger.conftest import make_template
 from tests.postgres import PostgresServer
 
@@ -298,20 +299,20 @@ class _BreakingLedger(Ledger):
     """A ledger whose writer can lose its connection in a commit: after it took place, or just before."""
 
     def break_next_commit(self, *, committed: bool, then: Callable[[], object] = lambda: None) -> None:
-        dialect = self._writer._engine.dialect
-        commit = dialect.do_commit
+        commit = Pipeline.commit
 
-        def break_once(connection: Any) -> None:
-            dialect.do_commit = commit  # type: ignore[method-assign]
-            driver = getattr(connection, "driver_connection", connection)
+        def break_once(pipeline: Pipeline) -> None:
+            Pipeline.commit = commit  # type: ignore[method-assign]
             if committed:
-                commit(connection)
-                driver._pipeline.sync()
-            driver.close()
+                commit(pipeline)
+            pipeline.wait()
+            connection = self._writer._connection
+            assert connection is not None
+            connection.connection.driver_connection.close()  # type: ignore[union-attr]
             then()
             raise psycopg.OperationalError("the connection was lost")
 
-        dialect.do_commit = break_once  # type: ignore[method-assign,assignment]
+        Pipeline.commit = break_once  # type: ignore[method-assign, assignment]
 
 
 L = TypeVar("L", bound=Ledger)
