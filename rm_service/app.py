@@ -13,6 +13,7 @@ from rm_service.facades.http.native_api import Services, native_endpoints, strea
 from rm_service.facades.http.system_pages import add_system_pages
 from rm_service.facades.si.scheduler_interface import SchedulerInterface
 from rm_service.hosting.authentication import Authentication
+from rm_service.hosting.request_log import RequestLog
 from rm_service.hosting.server import HttpServer
 from rm_service.ledger import tables
 from rm_service.ledger.database import reader_engine
@@ -118,10 +119,11 @@ class Service:
         )
         self.tailer = Tailer(self.ledger)
         authentication = Authentication(settings.needs_token, self.tokens.name_of)
+        request_log = RequestLog(self.metrics.request)
         services = services_of(self.ledger, settings)
         endpoints = native_endpoints(services)
         self.wsgi_app = create_app(
-            endpoints, authentication, max_body=settings.max_body_bytes, observe=self.metrics.request
+            endpoints, authentication, max_body=settings.max_body_bytes, request_log=request_log
         )
         readiness = Readiness(self.ledger.readers, self.sweeper.last_success, settings.sweep_seconds)
         add_system_pages(self.wsgi_app, endpoints, checks=readiness.checks, metrics=self.metrics.text)
@@ -135,6 +137,7 @@ class Service:
             policies=Path(settings.si_policies) if settings.si_policies else None,
             max_message=settings.grpc_max_message_bytes,
             reuse_port=settings.workers > 1,
+            request_log=request_log,
         )
         self.server = HttpServer(
             self.wsgi_app,

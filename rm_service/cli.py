@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "limits": "limits:limits",
     "labels": "labels:labels",
     "events": "events:events",
+    "resource-managers": "resource_managers:resource_managers",
     "audit": "audit:audit",
     "top": "top:top",
 }

@@ -13,7 +13,7 @@ from rm_service.commands.tables import amounts_text, moment_text, plain, tags_te
 @click.option("--follow", is_flag=True, help="Go on with new events as they come, until Ctrl-C.")
 @asks_service
 def events(service: Service, after: int | None, limit: int, *, follow: bool) -> None:
-    """Print events, one a line: number, time, kind, subject, amounts, tags.
+    """Print events, one a line: number, time, kind, subject, amounts, tags, and a warning if there is one.
 
     With --json and --follow each line is one event as JSON.
     """
@@ -49,4 +49,7 @@ def event_line(event: Document) -> str:
         amounts_text(event.get("resource")),
         tags_text(event.get("tags") or {}),
     ]
+    warning = (event.get("detail") or {}).get("warning")
+    if warning:
+        parts.append(f"warning: {plain(warning)}")
     return "  ".join(parts)

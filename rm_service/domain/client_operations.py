@@ -170,6 +170,8 @@ class RegisterClient:
     limits: Sequence[tuple[Tags, Amounts]] = ()
     resync_seconds: int = 60
     """What it has not reported again by then is given up."""
+    warning: str = ""
+    """What an operator should know of it: part of the event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts, same
 from rm_service.domain.application import HOLDING, SECOND, Application, State
 from rm_service.domain.events import Kind
-from rm_service.domain.lease import book_use, end, not_usable, unknown
+from rm_service.domain.lease import BELONGS_TO_CLIENT, book_use, end, not_usable, unknown
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.registrations import Engine
 from rm_service.domain.view import View
@@ -23,7 +23,7 @@ def register(view: View, operation: op.RegisterEngine) -> Outcome:
         return unknown(operation.application)
     refusal = _taken(view, operation, application)
     if refusal is None and application.client is not None:
-        refusal = Refused(Code.NO_LOCK, "it belongs to a resource manager", state=application.state)
+        refusal = Refused(Code.NO_LOCK, BELONGS_TO_CLIENT, state=application.state)
     if refusal is None:
         lost = application.state is State.LOST
         refusal = _on_lost_node(view, application) if lost else not_usable(view, application)

@@ -14,6 +14,9 @@ from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.view import SLOT, Interval, View
 
 EXECUTION_TIMEOUT = "the execution time is over"
+BELONGS_TO_CLIENT = "it belongs to a resource manager"
+CLIENT_AWAY = "client_away"
+"""The reason of what waits until its resource manager is there again."""
 
 _ENDINGS = {
     State.RELEASED: Kind.APPLICATION_RELEASED,
@@ -33,6 +36,8 @@ def use(view: View, operation: op.Use) -> Outcome:
     if application is None:
         return unknown(operation.id)
     refusal = not_usable(view, application)
+    if refusal is None and application.client is not None and operation.resource:
+        refusal = Refused(Code.NO_LOCK, BELONGS_TO_CLIENT, state=application.state)
     if refusal is not None:
         return refusal
     actual = _actual(application, operation.resource)
@@ -288,7 +293,8 @@ def insufficient(shortfalls: list[Shortfall]) -> Refused:
     """The refusal that names every label and dimension that is short."""
     short = shortfalls[0]
     label = ",".join(f"{key}={value}" for key, value in short.label.items())
-    label = label.replace(f"{POOL_KEY}=", "nodes matching ").replace(f"{GATE_KEY}=", "application ")
+    gate = "resource manager " if short.reason == CLIENT_AWAY else "application "
+    label = label.replace(f"{POOL_KEY}=", "nodes matching ").replace(f"{GATE_KEY}=", gate)
     detail = f"{label}: {short.dimension} {short.requested} asked for, {short.left} left"
     if short.reason != "short":
         detail = f"{label}: {short.reason}"

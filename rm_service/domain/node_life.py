@@ -55,7 +55,7 @@ def heartbeat(view: View, operation: op.HeartbeatNode) -> Outcome:
     """Note a sign of life: no event, only the time of the next one that is due."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance)
+        return _unknown(operation.instance, operation.partition)
     account, node = found
     if account.balance.closed == LOST:
         return Refused(Code.NODE_LOST, f"node {operation.instance} is lost: it has to register again")
@@ -85,7 +85,7 @@ def undrain(view: View, operation: op.UndrainNode) -> Outcome:
     if operation.client is not None and found[0].balance.closed != DRAINING:
         return Refused(Code.NODE_NOT_SCHEDULABLE, f"node {operation.instance} is not draining")
     said = str(found[1].attributes.get("ready", "true")).lower()
-    closed = NOT_READY if operation.client is not None and said != "true" else None
+    closed = NOT_READY if found[1].client is not None and said != "true" else None
     return _close(view, found, Kind.NODE_UNDRAINED, closed, None)
 
 
@@ -93,7 +93,7 @@ def lose(view: View, operation: op.LoseNode) -> Outcome:
     """Close a node for good; what it holds is given back by operations that follow."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance)
+        return _unknown(operation.instance, operation.partition)
     account, node = found
     silent = node.deadline is not None and view.now >= node.deadline
     if account.balance.closed == LOST or (operation.only_if_silent and not silent):
@@ -113,7 +113,7 @@ def remove(view: View, operation: op.RemoveNode) -> Outcome:
     """Take the registration away. Its number stays its own if it ever comes back."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance)
+        return _unknown(operation.instance, operation.partition)
     account, node = found
     if account.balance.applications:
         held = account.balance.applications

@@ -8,7 +8,7 @@ from rm_service.domain.application import SECOND, Application, State
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import grant_waiting, lock
 from rm_service.domain.judging import ARRIVAL, Judgement
-from rm_service.domain.lease import end, insufficient, lapsed
+from rm_service.domain.lease import CLIENT_AWAY, end, insufficient, lapsed
 from rm_service.domain.members import parent_of
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_room, read_placement, write_placement
@@ -173,7 +173,7 @@ def bar_while_away(view: View, client: str | None, judgement: Judgement) -> None
     if client is None or client not in view.away:
         return
     gate = view.accounts_of((view.lookup.gate_of(client),))[0]
-    judgement.only(gate, gate.shortfall("", 0, "client_away"))
+    judgement.only(gate, gate.shortfall("", 0, CLIENT_AWAY))
 
 
 def bar_at_gate(view: View, parent: Application | None, judgement: Judgement) -> None:

@@ -24,7 +24,10 @@ _UNREPORTED = "SELECT rm_id, registration FROM si_client WHERE resync_until <= {
 _CLIENTS = "SELECT rm_id, state, seen_at FROM si_client WHERE state = '{state}' ORDER BY seen_at"
 _PARTS = {
     "applications": ("d.id", "SELECT id FROM application WHERE deadline <= {now} ORDER BY deadline"),
-    "nodes": ("d.instance", "SELECT instance FROM node WHERE deadline <= {now} ORDER BY deadline"),
+    "nodes": (
+        "{array}(d.instance, d.partition)",
+        "SELECT instance, partition FROM node WHERE deadline <= {now} ORDER BY deadline",
+    ),
     "engines": ("d.instance", "SELECT instance FROM engine WHERE deadline <= {now} ORDER BY deadline"),
     "woken": ("d.label_id", "SELECT label_id FROM balance WHERE wake"),
     "stranded": ("{array}(d.id, d.instance, d.reason)", _STRANDED),
@@ -88,9 +91,10 @@ class Due:
     checkpoint_at: Instant
     applications: tuple[str, ...]
     """Ids of those past their deadline."""
-    nodes: tuple[str, ...]
-    """Instances that have been silent for too long; `engines` likewise."""
+    nodes: tuple[tuple[str, str], ...]
+    """Instances, each with its partition, that have been silent for too long."""
     engines: tuple[str, ...]
+    """Instances likewise."""
     stranded: tuple[Stranded, ...]
     clients: tuple[Presence, ...]
     """Those clients that run, and those that are paused, which were not seen for longest."""
@@ -125,7 +129,7 @@ def read_due(connection: Connection) -> Due:
         succeeded_at=row["succeeded_at"],
         checkpoint_at=row["checkpoint_at"],
         applications=tuple(_items(row["applications"])),
-        nodes=tuple(_items(row["nodes"])),
+        nodes=tuple([(item[0], item[1]) for item in _items(row["nodes"])]),
         engines=tuple(_items(row["engines"])),
         stranded=tuple([Stranded(*item) for item in _items(row["stranded"])]),
         clients=tuple([Presence(*item) for item in (*_items(row["running"]), *_items(row["paused"]))]),

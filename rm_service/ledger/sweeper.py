@@ -196,7 +196,12 @@ class Sweeper:
 
     def _round(self, due: Due, report: SweepReport) -> None:
         silent = "no heartbeat before its deadline"
-        report.nodes += self._submit([op.LoseNode(name, silent, only_if_silent=True) for name in due.nodes])
+        report.nodes += self._submit(
+            [
+                op.LoseNode(name, silent, only_if_silent=True, partition=partition)
+                for name, partition in due.nodes
+            ]
+        )
         report.applications += self._submit(
             [op.Reclaim(application_id) for application_id in due.applications]
         )

@@ -142,7 +142,8 @@ class _Change:
         row = note_registration(connection, operation, self.head)
         note_who_is_away(connection)
         woken = self._replace_limits(operation) | wake_gate(connection, operation.id)
-        self._event(Kind.CLIENT_REGISTERED, operation.id, None, {"registration": row}, operation.id)
+        detail = {"registration": row} | ({"warning": operation.warning} if operation.warning else {})
+        self._event(Kind.CLIENT_REGISTERED, operation.id, None, detail, operation.id)
         if rules is not book.rules:
             self._store_rules({**self._stored_rules(), "label_rules": rules.to_document()})
             for keys in {frozenset(tags) for tags, _ in operation.limits}:

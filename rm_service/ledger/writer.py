@@ -85,7 +85,7 @@ class Writer:
         self._closing = False
         self._thread = Thread(target=self._run, name="ledger-writer", daemon=True)
         self.on_commit: list[Callable[[Commit], object]] = []
-        """Called after each commit that made events."""
+        """Called after each commit that made events, before its operations are answered: must be quick."""
 
     def start(self) -> None:
         self._thread.start()

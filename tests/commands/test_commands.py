@@ -16,6 +16,7 @@ from rm_service.commands.explain import explain
 from rm_service.commands.labels import labels
 from rm_service.commands.limits import limits
 from rm_service.commands.nodes import nodes
+from rm_service.commands.resource_managers import resource_managers
 from rm_service.commands.top import top
 from rm_service.commands.usage import usage
 from tests.commands.conftest import Run, StubService
@@ -86,6 +87,18 @@ ENGINE = {
     "resource": {"vcore": 500},
     "tags": {"user": "a"},
 }
+RESOURCE_MANAGER = {
+    "id": "cluster-1",
+    "dialect": "seed",
+    "version": "1.5.2",
+    "policy_group": "queues",
+    "build_info": {"commit": "f00"},
+    "extra_config": {"rm.nodePool": "***"},
+    "state": "running",
+    "registrations": 12,
+    "registered_at": "2026-11-20T06:12:26.123456Z",
+    "resync_until": None,
+}
 USAGE = {
     "by": ["user"],
     "rows": [
@@ -113,6 +126,7 @@ QUESTIONS: list[tuple[click.Command, tuple[str, ...], str, dict[str, Any]]] = [
     (engines, (), "GET /engines", listing(ENGINE)),
     (audit, (), "GET /audit", CONSISTENT),
     (events, (), "GET /events", {"items": [EVENT]}),
+    (resource_managers, (), "GET /resource-managers", {"items": [RESOURCE_MANAGER]}),
     (top, (), "GET /usage", USAGE),
 ]
 EVERY_QUESTION = pytest.mark.parametrize(
@@ -312,6 +326,36 @@ def test_the_history_is_one_event_a_line(ask: Run, service: StubService) -> None
     assert lines[0] == ["12", "2026-11-20", "06:12:26Z", "application.locked", ID, "memory=1Gi", "user=alice"]
     assert lines[1][-2:] == ["-", "user=alice"]
     assert service.asked[0].query == {"after": ["11"], "limit": ["100"]}
+
+
+def test_a_warning_stands_at_the_end_of_its_event(ask: Run, service: StubService) -> None:
+    detail = {"registration": 1, "warning": "there is no such \x1b[2Jgroup"}
+    registered: dict[str, Any] = {
+        "kind": "client.registered",
+        "subject": "cluster-1",
+        "tags": None,
+        "resource": {},
+    }
+    service.answer("GET /events", {"items": [{**EVENT, **registered, "detail": detail}]})
+    (line,) = cells(ask(events).stdout)
+    assert " ".join(line[3:]) == ("client.registered cluster-1 - - warning: there is no such \ufffd[2Jgroup")
+
+
+def test_resource_managers_are_shown_with_what_they_said_of_themselves(
+    ask: Run, service: StubService
+) -> None:
+    silent = {"id": "cluster-2", "state": "paused", "dialect": None, "version": "", "policy_group": ""}
+    items = [RESOURCE_MANAGER, {**RESOURCE_MANAGER, **silent, "registrations": 1}]
+    service.answer("GET /resource-managers", {"items": items})
+    _, first, second = cells(ask(resource_managers, COLUMNS="120").stdout)
+    registered = ["2026-11-20", "06:12:26Z"]
+    assert first == ["cluster-1", "running", "seed", "1.5.2", "queues", *registered, "12"]
+    assert second == ["cluster-2", "paused", "-", "-", "-", *registered, "1"]
+
+
+def test_that_no_resource_manager_has_registered_is_said(ask: Run, service: StubService) -> None:
+    service.answer("GET /resource-managers", {"items": []})
+    assert ask(resource_managers).stdout == "no resource manager has registered\n"
 
 
 def test_following_prints_events_as_they_come(

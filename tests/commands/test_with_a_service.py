@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+import requests
 
 from rm_service.api_client import ApiClient
 from rm_service.app import Service
@@ -19,6 +20,7 @@ from rm_service.commands.labels import labels
 from rm_service.commands.limits import limits
 from rm_service.commands.nodes import nodes
 from rm_service.commands.replay import replay
+from rm_service.commands.resource_managers import resource_managers
 from rm_service.commands.top import top
 from rm_service.commands.usage import usage
 from rm_service.ledger.database import reader_engine
@@ -105,6 +107,17 @@ def test_an_engine_is_listed_with_its_application(run: Run, url: str, held: str)
     listed = cells(run(engines, RM_URL=url, COLUMNS="160").stdout)
     assert listed[1][:4] == ["e1", "n1", "memory=2Gi", "vcore=500m"]
     assert listed[1][-1] == held
+
+
+def test_who_has_registered_is_listed_and_what_was_amiss_is_in_the_history(run: Run, url: str) -> None:
+    said = {"rmID": "cluster-1", "version": "1.5.2", "policyGroup": "elsewhere"}
+    requests.post(f"{url}/si/v1/RegisterResourceManager", json=said, timeout=10).raise_for_status()
+    listed = cells(run(resource_managers, RM_URL=url, COLUMNS="160").stdout)
+    assert listed[1][:5] == ["cluster-1", "running", "-", "1.5.2", "elsewhere"]
+    assert listed[1][-1] == "1"
+    history = run(events, RM_URL=url).stdout
+    warned = next(line for line in history.splitlines() if "client.registered" in line)
+    assert warned.endswith('warning: there is no policy group "elsewhere": default is used')
 
 
 @pytest.mark.usefixtures("held")

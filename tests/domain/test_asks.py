@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from rm_service.domain import operations as op
 from rm_service.domain.amounts import INT64_MAX
 from rm_service.domain.application import State
 from rm_service.domain.outcomes import Code, Done
@@ -127,6 +128,13 @@ class TestAsks:
     def test_a_negative_room_never_grants(self, ledger: ClientLedger) -> None:
         ledger.do(booking("huge", "n1", memory=50))
         assert ledger.of(asking("k", memory=1)).state is State.WAITING
+
+
+def test_nobody_else_changes_the_amount_of_an_allocation(ledger: ClientLedger) -> None:
+    allocated = ledger.of(asking("k", memory=2))
+    refused = refusal(ledger.do(op.Use(allocated.id, {"memory": 1})))
+    assert (refused.code, refused.state) == (Code.NO_LOCK, State.USED)
+    assert ledger.of(asking("k", memory=2)).resource == {"memory": 2}
 
 
 class TestAskingAgain:

@@ -160,6 +160,12 @@ class TestDrain:
         ledger.do(updating_node(ready=True, attributes={"ready": "true"}))
         assert takes_new(ledger)
 
+    def test_nor_does_it_when_an_operator_undrains_it(self, ledger: ClientLedger) -> None:
+        not_ready = updating_node(ready=False, attributes={"ready": "false"})
+        ledger.in_one_batch([creating_node(), not_ready, draining()])
+        ledger.do(op.UndrainNode("n1", partition_of(RM)))
+        assert not takes_new(ledger)
+
     def test_drained_while_it_was_not_ready_it_stays_so(self, ledger: ClientLedger) -> None:
         ledger.in_one_batch([creating_node(), draining()])
         ledger.do(updating_node(ready=False, attributes={"ready": "false"}))

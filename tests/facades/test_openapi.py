@@ -57,6 +57,11 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
             place = place[part]
 
 
+def test_it_points_at_the_other_interface_below_the_same_address(document: dict[str, Any]) -> None:
+    assert "below `/si/v1`" in document["info"]["description"]
+    assert not any(path.startswith("/si/") for path in document["paths"])
+
+
 def test_operation_ids_are_unique(document: dict[str, Any]) -> None:
     ids = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
     assert len(set(ids)) == len(ids)

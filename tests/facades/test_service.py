@@ -61,6 +61,26 @@ def test_the_life_of_an_application_over_http(migrated: str) -> None:
         assert "rm_labels 2.0" in metrics
 
 
+def test_requests_of_resource_managers_are_counted_like_any_other(migrated: str) -> None:
+    with running(migrated) as (_, root):
+        twin = f"{root}/si/v1"
+        asked("POST", f"{twin}/UpdateNode", {"rmID": "cluster-1"}, 404)
+        asked("POST", f"{twin}/RegisterResourceManager", {"rmID": "cluster-1"})
+        asked("POST", f"{twin}/UpdateNode", {"rmID": "cluster-1"})
+        requests.get(f"{twin}/responses/cluster-1", stream=True, timeout=10).close()
+        metrics = requests.get(f"{root}/metrics", timeout=10).text
+    for method, route, status in (
+        ("POST", "/si/v1/RegisterResourceManager", 200),
+        ("POST", "/si/v1/UpdateNode", 200),
+        ("POST", "/si/v1/UpdateNode", 404),
+        ("GET", "/si/v1/responses/<rmID>", 200),
+    ):
+        counted = f'rm_http_requests_total{{method="{method}",path="{route}",status="{status}"}} 1.0'
+        assert counted in metrics.splitlines()
+    assert 'rm_http_request_seconds_count{method="POST",path="/si/v1/UpdateNode"} 2.0' in metrics
+    assert "cluster-1" not in metrics
+
+
 def test_it_becomes_ready_by_its_first_sweep(migrated: str) -> None:
     swept = threading.Event()
     with running(migrated) as (service, root):
@@ -103,12 +123,19 @@ def test_events_stream_as_they_are_listed(migrated: str) -> None:
 
 def test_requests_that_were_accepted_are_answered_when_it_stops(migrated: str) -> None:
     answers: list[int] = []
-    gate = threading.Event()
+    standing, gate = threading.Event(), threading.Event()
     with running(migrated) as (service, root):
         api = f"{root}/api/v1"
         asked("PUT", f"{api}/nodes/h1", {"total": {"memory": 1000}}, 201)
-        service.ledger.on_commit(lambda _: gate.wait())  # the writer stands still after its next commit
-        asked("POST", f"{api}/nodes/h1/drain")
+
+        def stand(_: object) -> None:
+            standing.set()
+            gate.wait()
+
+        service.ledger.on_commit(stand)  # the writer, after its next commit
+        drain = threading.Thread(target=asked, args=("POST", f"{api}/nodes/h1/drain"))
+        drain.start()
+        standing.wait()
         body = {"tags": {"node": "h1"}, "resource": {"memory": 1}}
 
         def ask() -> None:
@@ -122,7 +149,7 @@ def test_requests_that_were_accepted_are_answered_when_it_stops(migrated: str) -
         stopping.start()
         wait_until(lambda: not accepts(*service.server.address))
         gate.set()
-        for thread in (*threads, stopping):
+        for thread in (drain, *threads, stopping):
             thread.join()
     assert answers == [200] * 8
 

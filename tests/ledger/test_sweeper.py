@@ -18,6 +18,7 @@ from rm_service.ledger.database import reader_engine
 from rm_service.ledger.due import due_statement
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.sweeper import Sweeper, SweepSettings
+from tests.client_words import RM, creating_node, partition_of
 from tests.postgres import DatabaseServer
 
 PATIENCE = 20.0  # seconds that a test waits for what must happen
@@ -168,6 +169,23 @@ class TestSilence:
         assert (report.nodes, report.stranded) == (1, 1_100)
         assert set(states(ledger).values()) == {(State.LOST, "node h1: no heartbeat before its deadline")}
         assert held(ledger) == 0
+
+    def test_of_two_nodes_with_one_name_the_silent_one_is_lost(
+        self, ledger: Ledger, sweeper: Sweeper
+    ) -> None:
+        partition = partition_of(RM)
+        node(ledger, "n1")
+        ledger.submit([creating_node("n1"), op.HeartbeatNode("n1", 20, partition)])
+        pass_time(ledger, 21)
+        assert sweeper.sweep().nodes == 1
+        rows = select(tables.node.c.partition, tables.balance.c.closed).join(
+            tables.balance, tables.balance.c.label_id == tables.node.c.label_id
+        )
+        with ledger.readers.connect() as connection:
+            assert {row.partition: row.closed for row in connection.execute(rows)} == {
+                "": None,
+                partition: "lost",
+            }
 
     def test_a_node_that_never_sent_a_heartbeat_is_not_missed(self, ledger: Ledger, sweeper: Sweeper) -> None:
         node(ledger, "h1")

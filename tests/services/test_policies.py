@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from rm_service.domain.queue_config import QueueConfigError
 from rm_service.domain.queue_documents import read_configuration
-from rm_service.services.si.policies import MAX_CONFIG_BYTES, default_policy, parse_config, policy
+from rm_service.services.si.policies import (
+    MAX_CONFIG_BYTES,
+    Effective,
+    default_policy,
+    effective_text,
+    parse_config,
+    policy,
+)
 
 ONE_QUEUE = "partitions:\n  - queues:\n      - name: {name}\n"
 
@@ -136,6 +143,20 @@ def test_the_operators_default_policy_is_taken_and_its_absence_is_the_built_in_o
     assert default_policy(tmp_path) == read_configuration(None)
     (tmp_path / "default.yaml").write_text(ONE_QUEUE.format(name="batch"))
     assert "root.batch" in default_policy(tmp_path).partitions[0].queues
+
+
+def test_what_an_rm_brings_goes_before_its_group_and_that_before_the_default(tmp_path: Path) -> None:
+    (tmp_path / "lab.yaml").write_text("lab")
+    (tmp_path / "default.yaml").write_text("default")
+    assert effective_text("own", "nobody-has-this", tmp_path) == Effective("own")
+    assert effective_text(" \n", "lab", tmp_path) == Effective("lab")
+    assert effective_text("", "", tmp_path) == Effective("default")
+
+
+def test_of_an_unknown_group_there_is_a_warning_that_stays_short(tmp_path: Path) -> None:
+    found = effective_text("", "lab", tmp_path)
+    assert found == Effective("", 'there is no policy group "lab": default is used')
+    assert len(effective_text("", "x" * 10_000, tmp_path).warning) < 120
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND, State
 from rm_service.domain.clients import ClientState, Termination
+from rm_service.domain.events import Kind
 from rm_service.domain.selectors import parse_selector
 from rm_service.facades.si.intake import METHODS, Intake
 from rm_service.facades.si.proto import si_pb2
@@ -27,6 +28,7 @@ from rm_service.ledger.answers import AnswerLog
 from rm_service.ledger.audit import audit
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.queries.clients import list_resource_managers
+from rm_service.ledger.queries.events import stream_events
 from rm_service.ledger.queries.usage import usage
 from rm_service.services.si.errors import RegistrationRefusedError
 from rm_service.services.si.names import (
@@ -243,6 +245,18 @@ def test_an_unknown_policy_group_gets_the_default_policy_and_a_warning(talk: Tal
     answers = talk.say(applications=app(queue="", tags={"namespace": "space"}))
     assert kinds(answers) == ["accepted_application"]
     assert talk.row(app="app-1")["tags"]["queue"] == "root.space"
+
+
+def test_the_warning_of_an_unknown_policy_group_is_part_of_the_event_of_that_registration(
+    talk: Talk,
+) -> None:
+    talk.register(policy_group="nobody-has-this")
+    talk.register(CONFIG, policy_group="nobody-has-this")
+    talk.register()
+    with talk.ledger.readers.connect() as connection:
+        details = [e.detail for e in stream_events(connection, 0) if e.kind is Kind.CLIENT_REGISTERED]
+    warning = 'there is no policy group "nobody-has-this": default is used'
+    assert details == [{"registration": 1, "warning": warning}, {"registration": 2}, {"registration": 3}]
 
 
 def test_a_policy_group_has_the_queues_of_its_file_unless_the_rm_brings_its_own(
@@ -503,6 +517,7 @@ def test_an_rm_that_is_away_is_granted_nothing_until_it_is_back(talk: Talk) -> N
     assert granted(talk.say(asks=ask("meanwhile"))) == {}
     states = {row["tags"].get("allocationKey"): row["state"] for row in talk.rows()}
     assert (states["before"], states["meanwhile"]) == (State.USED, State.WAITING)
+    assert talk.row(allocationKey="meanwhile")["reason"] == f"resource manager {RM}: client_away"
     talk.scheduler.note_presence([RM])
     until(lambda: talk.row(allocationKey="meanwhile")["state"] == State.USED, "it has come back")
 

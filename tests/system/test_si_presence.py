@@ -87,7 +87,9 @@ def test_one_that_only_asks_over_http_is_back_by_asking(pausing: Served) -> None
     pausing.check_books(shim)
 
 
-def test_one_that_was_stopped_registers_again_and_what_it_held_is_kept_or_released(stopping: tuple[Served, str]) -> None:
+def test_one_that_was_stopped_registers_again_and_what_it_held_is_kept_or_released(
+    stopping: tuple[Served, str],
+) -> None:
     si, what = stopping
     shim = scene(si.shim("seed", "rm"))
     grant(shim, *pods(3))

@@ -1,14 +1,12 @@
 """The Flask application: routes from the table of endpoints, and a problem document for every error."""
 
-import logging
 import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
 
-import structlog
-from flask import Flask, Request, Response, request
+from flask import Flask, Response, request
 from flask.globals import request_ctx
 
 from rm_service.facades.http.endpoints import API, Call, Endpoint, Reply
@@ -16,20 +14,14 @@ from rm_service.facades.http.error_problems import problem_of
 from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.reading import JSON, check_accept, read_body, read_idempotency_key, read_query
 from rm_service.hosting.authentication import NOBODY, Authentication
+from rm_service.hosting.request_log import NO_ROUTE, RequestLog
 from rm_service.telemetry import REQUEST_ID
 
 PROBLEM_JSON = "application/problem+json"
-SLOW_SECONDS = 1.0
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Answered to everybody: they tell nothing about what is held."""
 OPEN_PREFIX = "/docs"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._\-]{1,64}")
-
-Observe = Callable[[str, str, int, float], object]
-"""Told of each request: method, path of the table, status, seconds."""
-
-_log = structlog.get_logger(__name__)
-_stdlib_log = logging.getLogger(__name__)
 
 
 def create_app(
@@ -37,7 +29,7 @@ def create_app(
     authentication: Authentication,
     *,
     max_body: int,
-    observe: Observe | None = None,
+    request_log: RequestLog | None = None,
 ) -> Flask:
     """The application that answers these endpoints below /api/v1. `max_body` in bytes."""
     app = Flask("rm_service", static_folder=None)
@@ -45,7 +37,7 @@ def create_app(
     app.url_map.merge_slashes = False
     for endpoint in endpoints:
         add_endpoint(app, endpoint, API)
-    _add_hooks(app, authentication, observe)
+    _add_hooks(app, authentication, request_log or RequestLog())
     app.register_error_handler(Exception, _answer_error)
     return app
 
@@ -102,7 +94,7 @@ def respond(reply: Reply) -> Response:
     )
 
 
-def _add_hooks(app: Flask, authentication: Authentication, observe: Observe | None) -> None:
+def _add_hooks(app: Flask, authentication: Authentication, request_log: RequestLog) -> None:
     def begin() -> None:
         environ, began = request_ctx.request.environ, time.perf_counter()
         given = environ.get("HTTP_X_REQUEST_ID")
@@ -124,12 +116,15 @@ def _add_hooks(app: Flask, authentication: Authentication, observe: Observe | No
         headers.add("X-Content-Type-Options", "nosniff")
         if "Cache-Control" not in headers:
             headers.add("Cache-Control", "no-store")
-        if observe is not None:
-            rule = asked.url_rule
-            observe(asked.method, "(none)" if rule is None else rule.rule, response.status_code, seconds)
-        level = _level(response.status_code, seconds)
-        if _stdlib_log.isEnabledFor(level):
-            _tell(level, asked, response.status_code, seconds, noted.caller)
+        rule = asked.url_rule
+        request_log.answered(
+            method=asked.method,
+            path=asked.path,
+            route=NO_ROUTE if rule is None else rule.rule,
+            status=response.status_code,
+            seconds=seconds,
+            caller=noted.caller,
+        )
         REQUEST_ID.set(None)
         return response
 
@@ -139,25 +134,6 @@ def _add_hooks(app: Flask, authentication: Authentication, observe: Observe | No
 
 def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
-
-
-def _level(status: int, seconds: float) -> int:
-    """The request log tells of all requests at `debug`; of slow ones, and of those that we failed, above."""
-    if status >= 500:
-        return logging.WARNING
-    return logging.INFO if seconds >= SLOW_SECONDS else logging.DEBUG
-
-
-def _tell(level: int, asked: Request, status: int, seconds: float, caller: str) -> None:
-    _log.log(
-        level,
-        "request",
-        method=asked.method,
-        path=asked.path,
-        status=status,
-        milliseconds=round(seconds * 1000, 2),
-        caller=caller,
-    )
 
 
 def _answer_error(error: Exception) -> Response:

@@ -41,7 +41,12 @@ def openapi_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         openapi_version="3.1.0",
         plugins=[_Described(schema_name_resolver=_name)],
         info={
-            "description": "Amounts booked on labels: total, protected, locked, used, left.",
+            "description": (
+                "Amounts booked on labels: total, protected, locked, used, left.\n\n"
+                "Beside this API the Scheduler Interface is served, its messages as JSON below `/si/v1`:"
+                " `POST /si/v1/RegisterResourceManager`, `POST /si/v1/UpdateAllocation` and so on,"
+                " answers at `GET /si/v1/responses/{rmID}`."
+            ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         servers=[{"url": "/"}],

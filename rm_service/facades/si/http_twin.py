@@ -4,6 +4,8 @@ Each method is a POST that is answered when all of it is committed; the answers 
 stream of lines. It needs no web framework: requests come from the HTTP server's own routes.
 """
 
+import time
+from collections.abc import Callable
 from http import HTTPStatus
 from threading import Lock
 from urllib.parse import parse_qsl
@@ -16,7 +18,8 @@ from rm_service.facades.si.proto import si_pb2 as si
 from rm_service.facades.si.proto import si_v0_pb2 as si_v0
 from rm_service.facades.si.rendering import MOST_ROWS, Response, own_fields, render
 from rm_service.hosting.answer import Answer, problem
-from rm_service.hosting.authentication import CHALLENGE, Authentication
+from rm_service.hosting.authentication import CHALLENGE, NOBODY, Authentication
+from rm_service.hosting.request_log import NO_ROUTE, RequestLog
 from rm_service.hosting.streams import Stream, StreamRequest, StreamRoute
 from rm_service.services.si.requests import Dialect
 
@@ -41,23 +44,44 @@ RESYNC = b'{"RESYNC":{"reason":"the resource manager has registered again since"
 class HttpTwin:
     """Answers everything below /si/v1. `route` is what the HTTP server is given."""
 
-    def __init__(self, intake: Intake, feed: AnswerFeed, authentication: Authentication) -> None:
+    def __init__(
+        self, intake: Intake, feed: AnswerFeed, authentication: Authentication, request_log: RequestLog
+    ) -> None:
         self.route = StreamRoute(lambda request: request.path.startswith(ROOT), self._open)
         self._intake = intake
         self._feed = feed
         self._authentication = authentication
+        self._request_log = request_log
 
     def _open(self, request: StreamRequest) -> Stream | Answer:
         """On a request thread, which for a POST waits for the commit."""
+        began, caller = time.perf_counter(), NOBODY
         name = request.path.removeprefix(ROOT)
+
+        def ended() -> None:
+            seconds = time.perf_counter() - began
+            self._request_log.stream_ended(path=request.path, seconds=seconds, caller=caller)
+
         try:
-            self._authentication.caller(request.headers.get("authorization"))
-            if name.startswith(RESPONSES):
-                return _only("GET", request) or self._responses(name.removeprefix(RESPONSES), request)
-            if name == REGISTER or name in METHODS:
-                return _only("POST", request) or self._take(name, request)
+            caller = self._authentication.caller(request.headers.get("authorization"))
+            answer = self._answer(name, request, ended)
         except Exception as error:  # noqa: BLE001 - every error has its problem document
-            return _problem(failure_of(error, _received(name)))
+            answer = _problem(failure_of(error, _received(name)))
+        self._request_log.answered(
+            method=request.method,
+            path=request.path,
+            route=_route(request.method, name),
+            status=int(HTTPStatus.OK if isinstance(answer, Stream) else answer.status),
+            seconds=time.perf_counter() - began,
+            caller=caller,
+        )
+        return answer
+
+    def _answer(self, name: str, request: StreamRequest, ended: Callable[[], None]) -> Stream | Answer:
+        if name.startswith(RESPONSES):
+            return _only("GET", request) or self._responses(name.removeprefix(RESPONSES), request, ended)
+        if name == REGISTER or name in METHODS:
+            return _only("POST", request) or self._take(name, request)
         return problem(HTTPStatus.NOT_FOUND, "not_found", "nothing is under this path")
 
     def _take(self, name: str, request: StreamRequest) -> Answer:
@@ -75,9 +99,9 @@ class HttpTwin:
         headers = [("Content-Type", JSON), ("Content-Length", "2"), ("Cache-Control", "no-store")]
         return Answer(HTTPStatus.OK, headers, b"{}")
 
-    def _responses(self, rm_id: str, request: StreamRequest) -> Stream:
+    def _responses(self, rm_id: str, request: StreamRequest, ended: Callable[[], None]) -> Stream:
         after = _after(request.query)
-        lines = _Lines(self._intake, self._feed)
+        lines = _Lines(self._intake, self._feed, ended)
         try:
             lines.open(rm_id, after)
         except RowAheadError as error:
@@ -88,7 +112,7 @@ class HttpTwin:
 class _Lines:
     """One stream of responses. Its lines are made on the feed's threads, as many as its reader has read."""
 
-    def __init__(self, intake: Intake, feed: AnswerFeed) -> None:
+    def __init__(self, intake: Intake, feed: AnswerFeed, ended: Callable[[], None]) -> None:
         self.stream = Stream(
             HEADERS,
             keep_alive=KEEP_ALIVE,
@@ -98,6 +122,7 @@ class _Lines:
         )
         self._intake = intake
         self._feed = feed
+        self._ended = ended
         self._answers: AnswerStream | None = None
         self._making = Lock()
         self._lock = Lock()
@@ -143,6 +168,7 @@ class _Lines:
     def _on_close(self) -> None:
         if self._answers is not None:
             self._answers.close()
+        self._ended()
 
     def _dialect(self, answers: AnswerStream) -> Dialect:
         known = None if answers.standing is None else answers.standing.dialect
@@ -156,6 +182,15 @@ def _line(message: Response) -> bytes:
 def _received(name: str) -> str:
     """What a client has sent, by the name of the message."""
     return METHODS[name].request.DESCRIPTOR.name if name in METHODS else name.partition("/")[0]
+
+
+def _route(method: str, name: str) -> str:
+    """The row that answers it, under which it is counted: it names no resource manager."""
+    if method == "GET" and name.startswith(RESPONSES):
+        return f"{ROOT}{RESPONSES}<rmID>"
+    if method == "POST" and (name == REGISTER or name in METHODS):
+        return f"{ROOT}{name}"
+    return NO_ROUTE
 
 
 def _only(method: str, request: StreamRequest) -> Answer | None:

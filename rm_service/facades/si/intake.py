@@ -32,6 +32,9 @@ class Scheduler(Protocol):
     def update(self, update: Update) -> Future[None]:
         """Ends when all of it is committed. Raises NotRegisteredError."""
 
+    def at_hand(self, rm_id: str) -> bool:
+        """Whether `update` knows this resource manager without asking the database."""
+
 
 class BadMessageError(ValueError):
     """A message cannot be what it should be. `field` is the name of the field at fault, if it is one."""
@@ -135,6 +138,15 @@ class Intake:
             with suppress(SQLAlchemyError):  # it was taken in; what is lost here, the next process finds out
                 self._spoken(rm_id, seen)
         return taken_in
+
+    def waits(self, message: Any) -> bool:  # noqa: ANN401 - one of method.request
+        """Whether `update` may have to wait: for the database, or for whoever knows a user's groups."""
+        seen, rm_id = reading.dialect_of(message), message.rmID
+        return (
+            not isinstance(message, si.AllocationRequest)
+            or not self._scheduler.at_hand(rm_id)
+            or (seen is not None and seen is not self._dialects.get(rm_id))
+        )
 
     def dialect(self, rm_id: str, known: str | None = None) -> Dialect:
         """What a resource manager speaks: as last seen here, else as is `known` of it, else the newest."""

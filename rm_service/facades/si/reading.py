@@ -1,7 +1,7 @@
 """Messages of resource managers, read into requests that all dialects share.
 
 Nothing is judged here and nothing raises: an unknown partition, a negative amount or an ask of nothing is for
-the service to answer. Numbers that an enum does not have become UNKNOWN.
+the service to answer. Numbers that an enum does not have become UNKNOWN, and are logged.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from rm_service.domain.amounts import Amounts
 from rm_service.facades.si.proto import si_pb2 as si
 from rm_service.facades.si.proto import si_v0_pb2 as si_v0
+from rm_service.facades.si.unknown_numbers import UnknownNumbers
 from rm_service.services.si.requests import (
     Ask,
     Dialect,
@@ -25,6 +26,8 @@ from rm_service.services.si.requests import (
 )
 
 Request = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest | si_v0.UpdateRequest
+
+_UNKNOWN = UnknownNumbers()
 
 FOREIGN = "foreign"
 """The allocation tag of what somebody else runs on a node (newest dialect)."""
@@ -91,7 +94,7 @@ def read_allocations(message: si.AllocationRequest, dialect: Dialect) -> Update:
         dialect=dialect,
         allocations=tuple(existing),
         asks=tuple(asks),
-        releases=tuple(_releases(message.releases)),
+        releases=tuple(_releases(message.releases, message.rmID)),
     )
 
 
@@ -105,21 +108,20 @@ def read_applications(message: si.ApplicationRequest, dialect: Dialect) -> Updat
 
 
 def read_nodes(message: si.NodeRequest, dialect: Dialect) -> Update:
-    return Update(rm_id=message.rmID, dialect=dialect, nodes=tuple(map(_node, message.nodes)))
+    nodes = tuple(_node(node, message.rmID) for node in message.nodes)
+    return Update(rm_id=message.rmID, dialect=dialect, nodes=nodes)
 
 
 def read_old_update(message: si_v0.UpdateRequest) -> Update:
     new_nodes = [_old_node(node, NodeAction.CREATE) for node in message.newSchedulableNodes]
-    changes = [
-        _old_node(node, _OLD_ACTIONS.get(node.action, NodeAction.UNKNOWN)) for node in message.updatedNodes
-    ]
+    changes = [_old_node(node, _action(node, _OLD_ACTIONS, message.rmID)) for node in message.updatedNodes]
     return Update(
         rm_id=message.rmID,
         dialect=Dialect.OLD,
         applications=tuple(map(_application, message.newApplications)),
         nodes=(*new_nodes, *changes),
         asks=tuple(map(_old_ask, message.asks)),
-        releases=tuple(_old_releases(message.releases)),
+        releases=tuple(_old_releases(message.releases, message.rmID)),
         removals=tuple(map(_removal, message.removeApplications)),
     )
 
@@ -249,14 +251,14 @@ def _old_priority(priority: si_v0.Priority) -> int | str:
 # ---- releases --------------------------------------------------------------------------------------------
 
 
-def _releases(message: si.AllocationReleasesRequest) -> Iterable[Release]:
+def _releases(message: si.AllocationReleasesRequest, rm_id: str) -> Iterable[Release]:
     for release in message.allocationsToRelease:
         yield Release(
             application=release.applicationID,
             key=release.allocationKey,
             id=release.UUID or release.allocationID,
             partition=release.partitionName,
-            termination=_TERMINATIONS.get(release.terminationType, Termination.UNKNOWN),
+            termination=_termination(release, _TERMINATIONS, rm_id),
             message=release.message,
         )
     for ask in message.allocationAsksToRelease:
@@ -264,19 +266,19 @@ def _releases(message: si.AllocationReleasesRequest) -> Iterable[Release]:
             application=ask.applicationID,
             key=ask.allocationKey,
             partition=ask.partitionName,
-            termination=_TERMINATIONS.get(ask.terminationType, Termination.UNKNOWN),
+            termination=_termination(ask, _TERMINATIONS, rm_id),
             message=ask.message,
             only_ask=True,
         )
 
 
-def _old_releases(message: si_v0.AllocationReleasesRequest) -> Iterable[Release]:
+def _old_releases(message: si_v0.AllocationReleasesRequest, rm_id: str) -> Iterable[Release]:
     for release in message.allocationsToRelease:
         yield Release(
             application=release.applicationID,
             id=release.UUID,
             partition=release.partitionName,
-            termination=_OLD_TERMINATIONS.get(release.terminationType, Termination.UNKNOWN),
+            termination=_termination(release, _OLD_TERMINATIONS, rm_id),
             message=release.message,
         )
     for ask in message.allocationAsksToRelease:
@@ -284,7 +286,7 @@ def _old_releases(message: si_v0.AllocationReleasesRequest) -> Iterable[Release]
             application=ask.applicationID,
             key=ask.allocationkey,
             partition=ask.partitionName,
-            termination=_OLD_TERMINATIONS.get(ask.terminationType, Termination.UNKNOWN),
+            termination=_termination(ask, _OLD_TERMINATIONS, rm_id),
             message=ask.message,
             only_ask=True,
         )
@@ -293,11 +295,11 @@ def _old_releases(message: si_v0.AllocationReleasesRequest) -> Iterable[Release]
 # ---- nodes -----------------------------------------------------------------------------------------------
 
 
-def _node(message: si.NodeInfo) -> NodeChange:
+def _node(message: si.NodeInfo, rm_id: str) -> NodeChange:
     node = message.nodeID
     return NodeChange(
         node=node,
-        action=_ACTIONS.get(message.action, NodeAction.UNKNOWN),
+        action=_action(message, _ACTIONS, rm_id),
         attributes=dict(message.attributes.items()),
         schedulable=_amounts(message.schedulableResource)
         if message.HasField("schedulableResource")
@@ -323,6 +325,32 @@ def _old_node(message: si_v0.NewNodeInfo | si_v0.UpdateNodeInfo, action: NodeAct
 
 
 # ---- enums, by name: numbers mean different things in different dialects ---------------------------------
+
+
+def _termination(
+    release: si.AllocationRelease
+    | si.AllocationAskRelease
+    | si_v0.AllocationRelease
+    | si_v0.AllocationAskRelease,
+    known: Mapping[int, Termination],
+    rm_id: str,
+) -> Termination:
+    found = known.get(release.terminationType)
+    if found is None:
+        _UNKNOWN.note(release, "terminationType", rm_id)
+        return Termination.UNKNOWN
+    return found
+
+
+def _action(
+    node: si.NodeInfo | si_v0.UpdateNodeInfo, known: Mapping[int, NodeAction], rm_id: str
+) -> NodeAction:
+    found = known.get(node.action)
+    if found is None:
+        _UNKNOWN.note(node, "action", rm_id)
+        return NodeAction.UNKNOWN
+    return found
+
 
 _TERMINATIONS: Mapping[int, Termination] = {
     number: Termination(name) for name, number in si.TerminationType.items()

@@ -9,6 +9,7 @@ from rm_service.facades.si.intake import KINDS_OF, Intake
 from rm_service.facades.si.presence import Presence
 from rm_service.hosting.authentication import Authentication
 from rm_service.hosting.grpc_server import GrpcServer
+from rm_service.hosting.request_log import RequestLog
 from rm_service.hosting.streams import StreamRoute
 from rm_service.ledger.answers import AnswerLog
 from rm_service.ledger.ledger import Ledger
@@ -36,13 +37,14 @@ class SchedulerInterface:
         policies: Path | None,
         max_message: int,
         reuse_port: bool,
+        request_log: RequestLog,
     ) -> None:
         self._scheduler = SchedulerService(ledger, resync_seconds=resync_seconds, policies=policies)
         log = AnswerLog(ledger.readers)
         self._presence = Presence(self._streaming, self._scheduler.note_presence, pause_seconds=pause_seconds)
         self._feed = AnswerFeed(log, tailer, KINDS_OF, self._presence.heard, self._scheduler.registered)
         intake = Intake(self._scheduler, log.spoken, self._presence.heard)
-        self.route: StreamRoute = HttpTwin(intake, self._feed, authentication).route
+        self.route: StreamRoute = HttpTwin(intake, self._feed, authentication, request_log).route
         self._server: GrpcServer | None = None
         if bind != OFF:
             self._server = _grpc_server(

@@ -20,6 +20,8 @@ from rm_service.services.si.names import partition_name, plain_partition
 from rm_service.services.si.policies import parse_config
 
 REMEMBERED_SECONDS = 1.0
+SILENT_SECONDS = 3.0
+"""One that was not asked for for so long may be another by now: it is read before it is answered."""
 NODE_POOL = "rm.nodePool"
 RESYNC = "rm.resync"
 TIMEOUT = "rm.executionTimeout"
@@ -71,7 +73,7 @@ class Clients:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="si-clients")
 
     def get(self, rm_id: str) -> KnownClient:
-        """The client of this id. Only the first time does this wait for the database.
+        """The client of this id. While it goes on speaking, this does not wait for the database.
 
         Raises NotRegisteredError, LedgerUnavailableError.
         """
@@ -81,9 +83,17 @@ class Clients:
                 raise NotRegisteredError(rm_id)
             return self.read(rm_id)
         known, read_at = found
-        if time.monotonic() - read_at > REMEMBERED_SECONDS:
+        age = time.monotonic() - read_at
+        if age > SILENT_SECONDS:
+            return self.read(rm_id)
+        if age > REMEMBERED_SECONDS:
             self._refresh(rm_id)
         return known
+
+    def at_hand(self, rm_id: str) -> bool:
+        """Whether `get` does not wait."""
+        found = self._known.get(rm_id)
+        return found is not None and time.monotonic() - found[1] <= SILENT_SECONDS
 
     def read(self, rm_id: str) -> KnownClient:
         """The same, as the database has it now."""

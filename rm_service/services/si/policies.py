@@ -5,6 +5,7 @@ without end, or be made into an object. Every scalar but true, false and null st
 """
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -27,9 +28,11 @@ from rm_service.domain.queue_documents import read_configuration
 MAX_CONFIG_BYTES = 4 * 2**20
 MAX_NESTING = 128
 DEFAULT_GROUP = "default"
+MAX_GROUP = 64
+"""Characters of the name of a policy group."""
 
 _log = structlog.get_logger(__name__)
-_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
+_GROUP = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.\-]{{0,{MAX_GROUP - 1}}}")
 # The parser in C is some ten times as fast, where PyYAML was built with it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -85,19 +88,30 @@ def default_policy(folder: Path | None = None) -> Configuration:
     return policy(DEFAULT_GROUP, folder) or read_configuration(None)
 
 
-def effective_text(config: str, group: str, folder: Path | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """The text that counts for an RM."""
+
+    text: str = field(repr=False)
+    warning: str = ""
+    """What an operator should know of how it was found; empty if there is nothing."""
+
+
+def effective_text(config: str, group: str, folder: Path | None = None) -> Effective:
     """The text that counts: what the RM sent, else its policy group's file, else that of the group `default`.
 
     It is kept with the registration, so that every replica goes by the same one. Raises QueueConfigError.
     """
     if config.strip():
-        return config
+        return Effective(config)
     text = policy_text(group, folder) if group else None
-    if text is None:
-        if group:
-            _log.warning("si_unknown_policy_group", policy_group=group, used=DEFAULT_GROUP)
-        text = policy_text(DEFAULT_GROUP, folder) or ""
-    return text
+    if text is not None:
+        return Effective(text)
+    text = policy_text(DEFAULT_GROUP, folder) or ""
+    if not group:
+        return Effective(text)
+    _log.warning("si_unknown_policy_group", policy_group=group, used=DEFAULT_GROUP)
+    return Effective(text, f'there is no policy group "{group[:MAX_GROUP]}": {DEFAULT_GROUP} is used')
 
 
 def _parse_document(text: str) -> object:

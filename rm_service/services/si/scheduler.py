@@ -64,7 +64,7 @@ class SchedulerService:
             raise RegistrationRefusedError(reason)
         try:
             config = effective_text(registration.config, registration.policy_group, self._policies)
-            configuration = parse_config(config)
+            configuration = parse_config(config.text)
         except QueueConfigError as error:
             source = "" if registration.config.strip() else "the policy group's file: "
             _log.warning("si_registration_refused", rm_id=rm_id, reason=f"{source}{error}")
@@ -75,10 +75,11 @@ class SchedulerService:
                 version=registration.version,
                 policy_group=registration.policy_group,
                 build_info=registration.build_info,
-                config=config,
+                config=config.text,
                 extra_config=registration.extra_config,
                 limits=_limits(rm_id, configuration),
                 resync_seconds=self._resync_seconds,
+                warning=config.warning,
             )
         )
         if isinstance(outcome, Refused):
@@ -115,6 +116,10 @@ class SchedulerService:
         first += [applications.remove_application(known, removal) for removal in update.removals]
         self._enqueue(first, futures)
         return _all_of(futures)
+
+    def at_hand(self, rm_id: str) -> bool:
+        """Whether `update` knows this resource manager without asking the database."""
+        return self._clients.at_hand(rm_id)
 
     def registered(self, rm_id: str, seq: int) -> None:
         """A resource manager has registered, through whatever process, by the event of this number."""
@@ -252,7 +257,7 @@ def _wish_fault(registration: Registration) -> str | None:
     """A misspelt wish is not its opposite."""
     for key, values in WISHES.items():
         if registration.extra_config.get(key, values[0]) not in values:
-            return f"extraConfig {key}: must be {' or '.join(values)}"
+            return f"extraConfig {key}: must be {' or '.join(filter(None, values))}"
     return None
 
 

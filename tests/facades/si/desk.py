@@ -28,6 +28,7 @@ from rm_service.facades.si.proto import si_pb2 as si
 from rm_service.facades.si.proto import si_v0_pb2 as si_v0
 from rm_service.hosting.authentication import Authentication
 from rm_service.hosting.grpc_server import GrpcServer
+from rm_service.hosting.request_log import RequestLog
 from rm_service.hosting.server import HttpServer
 from rm_service.ledger import tables
 from rm_service.ledger.answers import AnswerLog
@@ -149,6 +150,9 @@ class FakeScheduler:
             raise RegistrationRefusedError("one without a name")
         self._outbox.register(registration.rm_id)
 
+    def at_hand(self, rm_id: str) -> bool:
+        return self._outbox.is_registered(rm_id)
+
     def update(self, update: Update) -> Future[None]:
         if self.refusal is not None:
             raise self.refusal
@@ -185,7 +189,7 @@ class Desk:
             max_message=self.max_message,
             on_stop=self.handlers.end_streams,
         )
-        twin = HttpTwin(intake, self.feed, self.authentication)
+        twin = HttpTwin(intake, self.feed, self.authentication, RequestLog(self.note_request))
         self.http = HttpServer(
             Flask("elsewhere"),
             bind="127.0.0.1:0",
@@ -193,7 +197,13 @@ class Desk:
             streams=[twin.route],
             keep_alive_seconds=self.keep_alive_seconds,
         )
+        self.requests: list[tuple[str, str, int]] = []
+        """Of each request over HTTP method, route and status, as the metrics are told."""
         self._stack = ExitStack()
+
+    def note_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        assert seconds >= 0
+        self.requests.append((method, route, status))
 
     def __enter__(self) -> Self:
         stack = self._stack

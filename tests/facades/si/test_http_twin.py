@@ -1,6 +1,7 @@
 """The HTTP twin of the Scheduler Interface, from the other end of a socket."""
 
 import json
+import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
@@ -8,9 +9,12 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
+import structlog
+from structlog.testing import LogCapture
 
 from rm_service.domain import answers
 from rm_service.domain.events import Kind
+from rm_service.hosting import request_log
 from rm_service.hosting.authentication import Authentication
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.services.si.errors import RegistrationRefusedError
@@ -274,3 +278,73 @@ class TestResponses:
         desk.outbox.register("rm")
         answered, problem, _ = ask(desk, "GET", f"/si/v1/responses/{rest}")
         assert (answered, problem["code"]) == (status, code)
+
+
+class TestCounting:
+    """What the metrics and the request log are told."""
+
+    @pytest.fixture(autouse=True)
+    def _registered(self, desk: Desk) -> None:
+        desk.outbox.register("rm")
+
+    @pytest.fixture
+    def logged(self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> list[Any]:
+        """What is logged of requests, as a list that grows."""
+        caplog.set_level(logging.DEBUG, "rm_service.hosting.request_log")
+        capture = LogCapture()
+        every_level = structlog.make_filtering_bound_logger(logging.DEBUG)
+        log = structlog.wrap_logger(None, processors=[capture], wrapper_class=every_level)
+        monkeypatch.setattr(request_log, "_log", log)
+        return capture.entries
+
+    @pytest.mark.parametrize(
+        ("method", "name", "route", "status"),
+        [
+            ("POST", "RegisterResourceManager", "/si/v1/RegisterResourceManager", 200),
+            ("POST", "UpdateNode", "/si/v1/UpdateNode", 200),
+            ("POST", "Update", "/si/v1/Update", 200),
+            ("GET", "responses/rm?after=100000", "/si/v1/responses/<rmID>", 422),
+            ("GET", "responses/nobody", "/si/v1/responses/<rmID>", 404),
+            ("POST", "responses/rm", "(none)", 405),
+            ("GET", "UpdateNode", "(none)", 405),
+            ("POST", "UpdateNothing", "(none)", 404),
+        ],
+    )
+    def test_a_request_is_counted_by_its_route_and_told_of_by_its_path(
+        self, desk: Desk, logged: list[Any], method: str, name: str, route: str, status: int
+    ) -> None:
+        assert ask(desk, method, f"/si/v1/{name}", '{"rmID": "rm"}')[0] == status
+        assert desk.requests == [(method, route, status)]
+        (line,) = logged
+        assert (line["event"], line["method"], line["status"]) == ("request", method, status)
+        assert (line["path"], line["caller"]) == (f"/si/v1/{name.partition('?')[0]}", "")
+        assert type(line["status"]) is int, "a name of it would be shown otherwise"
+
+    def test_what_could_not_be_committed_is_counted_and_told_of_aloud(
+        self, desk: Desk, logged: list[Any]
+    ) -> None:
+        desk.scheduler.refusal = LedgerUnavailableError("away")
+        assert post(desk, "UpdateNode", {"rmID": "rm"})[0] == 503
+        assert desk.requests == [("POST", "/si/v1/UpdateNode", 503)]
+        assert [each["log_level"] for each in logged] == ["warning"]
+
+    def test_who_asked_is_told_and_one_without_a_token_is_counted_too(
+        self, outbox: WrittenOutbox, logged: list[Any]
+    ) -> None:
+        with Desk(outbox, authentication=Authentication(needed=True, name_of={"good": "a"}.get)) as desk:
+            token = JSON | {"Authorization": "Bearer good"}
+            for headers in (token, JSON):
+                ask(desk, "POST", "/si/v1/UpdateNode", '{"rmID": "rm"}', headers)
+            assert [status for _, _, status in desk.requests] == [200, 401]
+            assert [each["caller"] for each in logged] == ["a", ""]
+
+    def test_a_stream_is_counted_when_it_opens_and_told_of_again_when_it_ends(
+        self, desk: Desk, listen: Listen, logged: list[Any]
+    ) -> None:
+        lines = listen("rm")
+        assert desk.requests == [("GET", "/si/v1/responses/<rmID>", 200)]
+        assert [each["event"] for each in logged] == ["request"]
+        lines.leave()
+        until(lambda: len(logged) == 2)
+        assert (logged[1]["event"], logged[1]["path"]) == ("stream_ended", "/si/v1/responses/rm")
+        assert len(desk.requests) == 1
