@@ -1,6 +1,6 @@
 """An account: what one label has in total, what is protected, locked and used, and what is left."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import INT64_MAX, NOTHING, PORT, AmountOverflowError, Amounts, negative
 from rm_service.domain.label_rules import Kind, LabelRule
@@ -11,6 +11,10 @@ POOL_KEY = "@placement"
 """A label with this tag is no account but a queue: of those who wait for a node that its value selects."""
 GATE_KEY = "@members"
 """Likewise, of the members of the application that its value names, which has to wait itself."""
+
+
+STALE = "external_stale"
+"""Why an external place takes nothing new when nobody has been able to look at it for too long."""
 
 
 def only_queues(tags: Tags) -> bool:
@@ -32,6 +36,11 @@ class Label:
         return self.rule is not None and self.rule.kind is Kind.CAPACITY
 
     @property
+    def is_external(self) -> bool:
+        """Whether an external manager says what there is."""
+        return self.rule is not None and self.rule.external is not None
+
+    @property
     def is_pool(self) -> bool:
         return POOL_KEY in self.tags
 
@@ -39,6 +48,22 @@ class Label:
     def partition(self) -> str:
         """The partition whose nodes it is about; the empty one are the ledger's own nodes."""
         return self.tags.get("partition", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an external manager was last seen to have in a place, and how long that may be relied on."""
+
+    provider: str
+    """Type and name, `yarn/c1`."""
+    at: int
+    """When it was looked, microseconds UTC."""
+    observed: Amounts
+    """What is used there, by whomever."""
+    stale_at: int | None = None
+    """From when on nothing more is promised on the strength of it; None: however old it gets."""
+    ignored_when_stale: bool = False
+    """From then on the place is not looked at in judging, instead of refusing everything."""
 
 
 @dataclass(slots=True)
@@ -60,6 +85,10 @@ class Balance:
     first_seq: int | None = None
     wake: bool = False
     """Something was freed here while somebody waited: its queue is to be looked at."""
+    seen: dict[str, int] = field(default_factory=dict)
+    """External labels: of what is locked and used here, how much the external manager shows."""
+    observation: Observation | None = None
+    """External labels: the last look at the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +108,8 @@ class Shortfall:
     locked: int
     used: int
     reason: str = "short"
+    others: int = 0
+    """External labels: what is used there by others, as far as can be told."""
 
 
 class Account:
@@ -107,13 +138,40 @@ class Account:
         balance.total, balance.protected, balance.closed = total, protected, closed
         self.total, self.protected = total, protected or NOTHING
 
+    def others(self, dimension: str) -> int:
+        """What is used of an external place and is not known to be ours."""
+        observation = self.balance.observation
+        if observation is None:
+            return 0
+        return observation.observed.get(dimension, 0) - self.balance.seen.get(dimension, 0)
+
+    def closed_at(self, now: int) -> str | None:
+        """The word under which it takes nothing new at this moment, if so."""
+        balance, observation = self.balance, self.balance.observation
+        if observation is None:
+            return balance.closed
+        stale = observation.stale_at is not None and now >= observation.stale_at
+        if observation.ignored_when_stale and (stale or balance.total is None):
+            return None
+        return balance.closed or (STALE if stale else None)
+
+    def is_ignored_at(self, now: int) -> bool:
+        """Whether nothing is known of an external place, and its provider says that this is no obstacle."""
+        observation = self.balance.observation
+        if observation is None or not observation.ignored_when_stale:
+            return False
+        stale = observation.stale_at is not None and now >= observation.stale_at
+        return stale or self.balance.total is None
+
     def charge(self, amounts: Amounts) -> Amounts:
         """The part of `amounts` that this label counts."""
         rule = self.label.rule
         return NOTHING if rule is None else rule.charge(amounts)
 
     def left(self) -> dict[str, int]:
-        """total - protected - locked - used in each dimension that has a total; may be negative."""
+        """total - protected - locked - used, and on an external label what others use, in each dimension that
+        has a total; may be negative.
+        """
         if self.total is None:
             return {}
         protected, locked, used = self.protected, self.balance.locked, self.balance.used
@@ -122,6 +180,7 @@ class Account:
             - protected.get(dimension, 0)
             - locked.get(dimension, 0)
             - used.get(dimension, 0)
+            - self.others(dimension)
             for dimension, amount in self.total.items()
         }
 
@@ -136,6 +195,7 @@ class Account:
         if total is None:
             return found
         locked, used, protected = self.balance.locked, self.balance.used, self.protected
+        external = self.balance.observation is not None
         for dimension, amount in self.charge(amounts).items():
             limit = total.get(dimension)
             if limit is None:
@@ -143,6 +203,8 @@ class Account:
                     continue
                 limit = int(dimension.startswith(PORT))
             left = limit - protected.get(dimension, 0) - locked.get(dimension, 0) - used.get(dimension, 0)
+            if external:
+                left -= self.others(dimension)
             if left < amount and amount > 0:
                 found.append(self.shortfall(dimension, amount))
         return found
@@ -164,8 +226,11 @@ class Account:
         total = (self.total or NOTHING).get(dimension, one)
         protected = self.protected.get(dimension, 0)
         locked, used = self.balance.locked.get(dimension, 0), self.balance.used.get(dimension, 0)
-        left = total - protected - locked - used
-        return Shortfall(self.label.tags, dimension, requested, left, total, protected, locked, used, reason)
+        others = self.others(dimension)
+        left = total - protected - locked - used - others
+        return Shortfall(
+            self.label.tags, dimension, requested, left, total, protected, locked, used, reason, others
+        )
 
     def over_limit(self) -> bool:
         """Whether more is locked and used than total - protected allows."""

@@ -43,6 +43,11 @@ def minus(left: Amounts, right: Amounts) -> dict[str, int]:
     return plus(left, negative(right))
 
 
+def least(held: Amounts, shown: Amounts) -> dict[str, int]:
+    """Of what is shown, at most what is held, in each dimension that is shown."""
+    return {dimension: min(amount, held.get(dimension, 0)) for dimension, amount in shown.items()}
+
+
 def negative(amounts: Amounts) -> dict[str, int]:
     """Each amount with the opposite sign."""
     return {dimension: -amount for dimension, amount in amounts.items()}

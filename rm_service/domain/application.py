@@ -7,11 +7,11 @@ apply ──▶ LOCKED ──use──▶ USED ──release──▶ RELEASED  
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.amounts import NOTHING, Amounts, least
 from rm_service.domain.tags import Tags
 
 Instant = int
@@ -61,6 +61,16 @@ class Standing:
     """Taken in because of what runs in it: its client has not named it yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class External:
+    """What an application is in an external manager."""
+
+    ids: tuple[str, ...] = ()
+    """What it is called there, as its engine has said."""
+    shown: Amounts = field(default_factory=dict)
+    """What the manager's list showed of it at the last look."""
+
+
 @dataclass(slots=True)
 class Application:
     """One application as its row holds it. Times are microseconds UTC, amounts base units.
@@ -108,6 +118,8 @@ class Application:
     """The id of the application that it is a member of."""
     standing: Standing | None = None
     """Where a client's application stands; None for one without a client."""
+    external: External | None = None
+    """None as long as nothing is known of it outside."""
 
     @property
     def has_members(self) -> bool:
@@ -134,6 +146,13 @@ class Application:
     def used_now(self) -> Amounts:
         """What its labels count as used by it."""
         return (self.used or NOTHING) if self.state is State.USED else NOTHING
+
+    @property
+    def seen_now(self) -> Amounts:
+        """The part of what it holds that its external manager shows."""
+        if self.external is None or not self.external.shown:
+            return NOTHING
+        return least(self.locked_now or self.used_now, self.external.shown)
 
     @property
     def resource(self) -> Amounts:

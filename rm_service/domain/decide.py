@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rm_service.domain import asks, client_nodes, engine_life, lease, node_life, queueing, releases
+from rm_service.domain import asks, client_nodes, engine_life, lease, node_life, observing, queueing, releases
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import AmountOverflowError
 from rm_service.domain.outcomes import Code, Outcome, Refused
@@ -17,6 +17,7 @@ from rm_service.domain.view import View
 _DECISIONS: dict[type, Callable[[View, Any], Outcome]] = {
     op.Apply: queueing.apply,
     op.Wake: queueing.wake,
+    op.Observe: observing.observe,
     op.Use: lease.use,
     op.Renew: lease.renew,
     op.Release: lease.release,

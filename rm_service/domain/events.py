@@ -50,6 +50,10 @@ class Kind(StrEnum):
     CLIENT_STOPPED = "client.stopped"
     CLIENT_REJECTED = "client.rejected"
     """Something that a client asked for was refused; nothing has changed."""
+    EXTERNAL_OBSERVED = "external.observed"
+    """A place of an external manager has, or uses, something else than at the last look."""
+    PROVIDER_STORED = "provider.stored"
+    PROVIDER_REMOVED = "provider.removed"
     DEADLINES_SHIFTED = "deadlines.shifted"
 
 

@@ -6,11 +6,13 @@ It shares no code with the booking of operations, so that the two can prove each
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import Instant
 from rm_service.domain.events import Event, Kind
 
-_ROOM = frozenset({Kind.NODE_REGISTERED, Kind.NODE_DRAINING, Kind.NODE_UNDRAINED, Kind.NODE_LOST})
+_ROOM = frozenset(
+    {Kind.NODE_REGISTERED, Kind.NODE_DRAINING, Kind.NODE_UNDRAINED, Kind.NODE_LOST, Kind.EXTERNAL_OBSERVED}
+)
 
 
 @dataclass(slots=True)
@@ -84,5 +86,5 @@ def _set_room(standing: Standing, event: Event) -> None:
         standing.closed = None if closed is None else str(closed)
 
 
-def _amounts(document: object) -> Amounts:
-    return document if isinstance(document, Mapping) else NOTHING
+def _amounts(document: object) -> Amounts | None:
+    return document if isinstance(document, Mapping) else None

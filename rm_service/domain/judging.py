@@ -50,11 +50,13 @@ def judge(
     judgement = Judgement()
     for_a_slot = resource.keys() == {SLOT}
     for account in accounts:
-        balance = account.balance
+        if account.is_ignored_at(view.now):
+            continue
+        closed = account.closed_at(view.now)
         queue = view.slots_of(account) if for_a_slot and has_slots(account) else account
         found = account.shortfalls(resource)
-        if balance.closed is not None:
-            judgement.block(queue, [_barred(account, resource, balance.closed)])
+        if closed is not None:
+            judgement.block(queue, [_barred(account, resource, closed)])
         elif found:
             judgement.block(queue, found)
         elif queue.label.id != turn_of and _stands_behind(rank, view.first_rank(queue)):
@@ -66,7 +68,7 @@ def judge(
 def not_registered(accounts: Sequence[Account]) -> Refused | None:
     """The refusal for a capacity label under which nothing is registered."""
     for account in accounts:
-        if account.is_capacity and account.total is None:
+        if account.is_capacity and account.total is None and account.balance.observation is None:
             label = ",".join(f"{key}={value}" for key, value in account.label.tags.items())
             return Refused(
                 Code.UNKNOWN_NODE, f"nothing is registered under {label}", label=account.label.tags

@@ -6,7 +6,7 @@ from rm_service.domain import answers, members
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Shortfall
 from rm_service.domain.amounts import Amounts, minus, negative, same, without_zeros
-from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, Standing, State
+from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, External, Standing, State
 from rm_service.domain.clients import Phase, Termination
 from rm_service.domain.events import Kind
 from rm_service.domain.judging import ARRIVAL, judge
@@ -40,7 +40,10 @@ def use(view: View, operation: op.Use) -> Outcome:
         refusal = Refused(Code.NO_LOCK, BELONGS_TO_CLIENT, state=application.state)
     if refusal is not None:
         return refusal
+    application = _named_outside(application, operation.external_ids)
     actual = _actual(application, operation.resource)
+    if application is not view.applications[operation.id] and application.state is State.USED:
+        view.put_application(application)
     if application.state is State.USED and same(actual, application.resource):
         return Done(application=application, repeated=True)
     more = {name: amount for name, amount in minus(actual, application.resource).items() if amount > 0}
@@ -51,6 +54,13 @@ def use(view: View, operation: op.Use) -> Outcome:
         if judgement.blocked:
             return insufficient(judgement.shortfalls)
     return Done(application=book_use(view, application, actual))
+
+
+def _named_outside(application: Application, ids: tuple[str, ...]) -> Application:
+    """The application with what it is called outside; what it was called before stays."""
+    known = application.external or External()
+    new = tuple([each for each in ids if each not in known.ids])
+    return replace(application, external=replace(known, ids=known.ids + new)) if new else application
 
 
 def not_usable(view: View, application: Application) -> Refused | None:

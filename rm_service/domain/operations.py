@@ -23,6 +23,7 @@ from rm_service.domain.client_operations import (
     UpdateNode,
 )
 from rm_service.domain.clients import Client
+from rm_service.domain.providers import RemoveProvider, StoreProvider
 from rm_service.domain.tags import Tags
 
 __all__ = [
@@ -54,11 +55,13 @@ __all__ = [
     "RemoveEngine",
     "RemoveLimit",
     "RemoveNode",
+    "RemoveProvider",
     "Renew",
     "SetClientState",
     "SetLimit",
     "SettleClient",
     "ShiftDeadlines",
+    "StoreProvider",
     "Tell",
     "UndrainNode",
     "UpdateNode",
@@ -94,6 +97,8 @@ class Use:
 
     id: str
     resource: Amounts | None = None
+    external_ids: tuple[str, ...] = ()
+    """What it is called by external managers, if that is known; added to what was said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +296,33 @@ class RecordSweep:
     at: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class Observe:
+    """What was seen of one place of an external manager: the total and the use of its label.
+
+    Its label comes into being by this. `closed` says why the place takes nothing new; without a total
+    nothing is known of it.
+    """
+
+    tags: Tags
+    provider: str
+    """Type and name, `yarn/c1`."""
+    total: Amounts | None
+    observed: Amounts = field(default_factory=dict)
+    protected: Amounts = field(default_factory=dict)
+    closed: str | None = None
+    shown: Mapping[str, Amounts] = field(default_factory=dict)
+    """By the ids of applications: what the list that was fetched before has of each, at that place. Those
+    that are not named stay as they were: name who is not listed any more, too.
+    """
+    age: Instant = 0
+    """How long ago that was, in microseconds."""
+    stale_seconds: int | None = None
+    """How old it may become before the place is closed; None: it is relied on however old it is."""
+    ignored_when_stale: bool = False
+    """Then the place is not judged at all, instead of being closed."""
+
+
 ApplicationOperation = Apply | Use | Renew | Release | Reclaim | Lose
 NodeOperation = (
     RegisterNode
@@ -304,7 +336,7 @@ NodeOperation = (
     | DecommissionNode
 )
 EngineOperation = RegisterEngine | HeartbeatEngine | RemoveEngine | LoseEngine
-DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | ClientOperation | Wake
+DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | ClientOperation | Observe | Wake
 """What `decide` judges, one after another, within one batch."""
 
 WholeLedgerOperation = (
@@ -317,6 +349,8 @@ WholeLedgerOperation = (
     | RegisterClient
     | SettleClient
     | SetClientState
+    | StoreProvider
+    | RemoveProvider
 )
 """What touches rows without number and so has a batch of its own."""
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from rm_service.domain.accounts import Account
-from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, negative
+from rm_service.domain.accounts import Account, Observation
+from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, minus, negative
 from rm_service.domain.application import LIVE, SECOND, Application, Instant, State
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.operations import Placement
@@ -99,7 +99,7 @@ class View:
     operations that must stand or fall together is bracketed by `begin` and `undo` or `keep`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - a line a field
         self,
         lookup: Lookup,
         *,
@@ -137,6 +137,8 @@ class View:
         self.changed: dict[str, None] = {}
         self.changed_accounts: set[int] = set()
         self.changed_nodes: set[int] = set()
+        self.observed: set[int] = set()
+        """External labels that were looked at anew."""
         self.changed_engines: set[str] = set()
         self.requeued: set[str] = set()
         """Applications whose place in queues changed."""
@@ -282,6 +284,8 @@ class View:
     def put_application(self, application: Application) -> None:
         before = self.applications.get(application.id)
         self.applications[application.id] = application
+        if application.external is not None:
+            self._see(before, application)
         if before is None:
             self.created.add(application.id)
             if application.name is not None:
@@ -292,6 +296,24 @@ class View:
             self._requeue(before, application)
         if self._undo is not None:
             self._undo.append(lambda: self._restore_application(application.id, before))
+
+    def _see(self, before: Application | None, after: Application) -> None:
+        """Keep count of how much of what is held on external labels their managers show."""
+        more = minus(after.seen_now, NOTHING if before is None else before.seen_now)
+        if not any(more.values()):
+            return
+        label_ids = after.label_ids
+        self._count_seen(label_ids, more)
+        if self._undo is not None:
+            self._undo.append(lambda: self._count_seen(label_ids, negative(more)))
+
+    def _count_seen(self, label_ids: tuple[int, ...], more: Amounts) -> None:
+        for account in self.accounts_of(label_ids):
+            if account.label.is_external:
+                seen = account.balance.seen
+                for name, amount in account.charge(more).items():
+                    seen[name] = seen.get(name, 0) + amount
+                self.changed_accounts.add(account.label.id)
 
     def _requeue(self, before: Application | None, after: Application) -> None:
         left = () if before is None else before.waits_on
@@ -363,6 +385,26 @@ class View:
         account.register(total, protected, closed)
         if self._undo is not None:
             self._undo.append(lambda: account.register(*before))
+
+    def set_observation(
+        self,
+        account: Account,
+        room: tuple[Amounts | None, Amounts | None, str | None],
+        observation: Observation,
+    ) -> None:
+        """Set what an external place has and uses; an event says the rest."""
+        balance = account.balance
+        before = (balance.total, balance.protected, balance.closed), balance.observation
+        account.register(*room)
+        balance.observation = observation
+        self.observed.add(account.label.id)
+        if self._undo is not None:
+
+            def restore() -> None:
+                account.register(*before[0])
+                balance.observation = before[1]
+
+            self._undo.append(restore)
 
     def put_engine(self, engine: Engine) -> None:
         before = self.engines.get(engine.instance)

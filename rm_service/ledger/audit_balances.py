@@ -1,12 +1,12 @@
 """The audit's main part: every balance against the sum of the applications, and against the events."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, RowMapping, func, select
 
 from rm_service.domain.accounts import Account, Balance, Label, only_queues
-from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.amounts import NOTHING, Amounts, least
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.fold import Fold, Standing
 from rm_service.domain.tags import TagError, Tags
@@ -65,16 +65,27 @@ def read_books(connection: Connection) -> Books:
 def check_sums(connection: Connection, books: Books, findings: Findings) -> int:
     """Sum the live applications anew and compare; their number is returned."""
     table = tables.application.c
-    columns = (table.id, table.state, table.tags, table.label_ids, table.requested, table.used)
+    columns = (
+        table.id,
+        table.state,
+        table.tags,
+        table.label_ids,
+        table.requested,
+        table.used,
+        table.external,
+    )
     live = select(*columns).where(table.finished_at.is_(None)).execution_options(**_CHUNK)
     sums: dict[int, Standing] = {}
+    seen: dict[int, dict[str, int]] = {}
     count = 0
     for row in connection.execute(live).mappings():
         count += 1
         _check_labels(row, books, findings)
         _add(sums, row, books)
+        _add_seen(seen, row, books)
     for label_id in sorted(sums.keys() | books.balances.keys() | books.labels.keys()):
         _compare(Check.BALANCE, label_id, sums.get(label_id, Standing()), books, findings)
+        _compare_seen(label_id, seen.get(label_id, {}), books, findings)
     return count
 
 
@@ -125,6 +136,26 @@ def _add(sums: dict[int, Standing], row: RowMapping, books: Books) -> None:
         part = total.locked if state is State.LOCKED else total.used
         for dimension, amount in books.charge(label_id, held).items():
             part[dimension] = part.get(dimension, 0) + amount
+
+
+def _add_seen(seen: dict[int, dict[str, int]], row: RowMapping, books: Books) -> None:
+    """What external managers show of an application, at most what it holds."""
+    if row["external"] is None or State(row["state"]) not in HOLDING:
+        return
+    held = row["requested"] if State(row["state"]) is State.LOCKED else row["used"] or NOTHING
+    for label_id in row["label_ids"]:
+        if label_id in books.labels and books.labels[label_id].is_external:
+            sums = seen.setdefault(label_id, {})
+            for dimension, amount in books.charge(label_id, least(held, row["external"]["shown"])).items():
+                sums[dimension] = sums.get(dimension, 0) + amount
+
+
+def _compare_seen(label_id: int, expected: Mapping[str, int], books: Books, findings: Findings) -> None:
+    balance = books.balances.get(label_id)
+    found = {} if balance is None else balance.seen
+    for dimension in _dimensions(expected, found):
+        amounts = expected.get(dimension, 0), found.get(dimension, 0)
+        findings.add(Check.BALANCE, "seen", *amounts, label=books.tags(label_id), dimension=dimension)
 
 
 def _standing(row: RowMapping) -> Standing:

@@ -41,7 +41,7 @@ class Group:
 
 
 Result = list[Outcome]
-_Charged = op.Apply | op.AddApplication | op.Ask | op.BookAllocation
+_Charged = op.Apply | op.AddApplication | op.Ask | op.BookAllocation | op.Observe
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ class Batch:
             self._want_node(operation)
         elif isinstance(operation, op.ClientOperation):
             self._want_named(operation)
-        else:
+        elif isinstance(operation, op.EngineOperation):
             wanted.engines.add(operation.instance)
             if isinstance(operation, op.RegisterEngine):
                 wanted.application_ids.add(operation.application)
@@ -232,6 +232,9 @@ class Batch:
     def _want_apply(self, operation: _Charged, label_ids: tuple[int, ...]) -> None:
         wanted = self.wanted
         wanted.label_ids.update(label_ids)
+        if isinstance(operation, op.Observe):
+            wanted.application_ids.update(operation.shown)
+            return
         if isinstance(operation, op.Apply):
             if not operation.id_is_new:
                 wanted.application_ids.add(operation.id)

@@ -26,6 +26,7 @@ class NewLabel:
     used: Mapping[str, int] = field(default_factory=dict)
     applications: int = 0
     wake: bool = False
+    seen: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import select, update
 
-from rm_service.domain.amounts import Amounts, plus
+from rm_service.domain.amounts import Amounts, least, plus
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.label_rules import ChargedLabel, LabelRule, LabelRules
 from rm_service.domain.tags import TagError, Tags
@@ -23,6 +23,7 @@ class _Sum:
     label_id: int
     locked: Amounts = field(default_factory=dict)
     used: Amounts = field(default_factory=dict)
+    seen: Amounts = field(default_factory=dict)
     applications: int = 0
 
 
@@ -39,6 +40,7 @@ class _Live:
     tags: Tags
     label_ids: list[int]
     held: Amounts
+    shown: Amounts
 
 
 class RulesDoNotFitError(ValueError):
@@ -70,7 +72,7 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
         documents = Documents(sqlite=turn.sqlite)
         turn.write(documents.update(tables.application, "id", ["label_ids"]), changed)
     if keys is None:
-        nothing = {"locked": {}, "used": {}, "applications": 0}
+        nothing = {"locked": {}, "used": {}, "seen": {}, "applications": 0}
         turn.connection.execute(update(tables.balance).values(**nothing))
     ids.write(ids.new.keys())
     _write(turn, sums)
@@ -93,12 +95,22 @@ def _count(
             else:
                 total.used = plus(total.used, part)
             total.applications += 1
+            if rule.external is not None and application.shown:
+                total.seen = plus(total.seen, rule.charge(least(application.held, application.shown)))
 
 
 def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
     """The live applications (those that carry all of `keys`), a chunk at a time in the order of their ids."""
     table = tables.application
-    columns = (table.c.id, table.c.state, table.c.tags, table.c.label_ids, table.c.requested, table.c.used)
+    columns = (
+        table.c.id,
+        table.c.state,
+        table.c.tags,
+        table.c.label_ids,
+        table.c.requested,
+        table.c.used,
+        table.c.external,
+    )
     query = select(*columns).where(table.c.finished_at.is_(None)).order_by(table.c.id).limit(CHUNK)
     last: str | None = None
     while True:
@@ -114,6 +126,7 @@ def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
                 row.tags,
                 row.label_ids,
                 row.requested if row.used is None else row.used,
+                {} if row.external is None else row.external["shown"],
             )
             for row in rows
             if keys is None or keys <= row.tags.keys()
@@ -127,7 +140,7 @@ def _with_ids(ids: LabelIds, charged: Iterable[ChargedLabel]) -> list[tuple[int,
 
 
 def _write(turn: Turn, sums: dict[int, _Sum]) -> None:
-    columns = ["locked", "used", "applications"]
+    columns = ["locked", "used", "seen", "applications"]
     bulk = Documents(sqlite=turn.sqlite).update(tables.balance, "label_id", columns)
     rows = list(sums.values())
     for start in range(0, len(rows), CHUNK):

@@ -14,8 +14,8 @@ HEADS_READ = HEADS + 1
 """One more than a wake looks at, to know whether there are others."""
 
 _BALANCE_READ = tuple(column.name for column in fields(Balance))
-_BALANCE_WRITTEN = ("locked", "used", "applications", "wake")
-_ROOM_WRITTEN = ("total", "protected", "closed")
+_BALANCE_WRITTEN = ("locked", "used", "applications", "wake", "seen")
+_ROOM_WRITTEN = ("total", "protected", "closed", "observation")
 _APPLICATION = tuple(column.name for column in fields(Application))
 _APPLICATION_FIXED = {
     "id",
@@ -37,7 +37,7 @@ _INTERVAL = tuple(column.name for column in tables.application_interval.columns)
 _WAITER = ("label_id", "application_id", "priority", "seq")
 _LABEL = tuple(column.name for column in tables.label.columns)
 _LABEL_TAG = tuple(column.name for column in tables.label_tag.columns)
-_BALANCE_NEW = ("label_id", "locked", "used", "applications", "wake", "is_pool")
+_BALANCE_NEW = ("label_id", "locked", "used", "applications", "wake", "seen", "is_pool")
 _TAG = ("key", "value", "application_id")
 
 

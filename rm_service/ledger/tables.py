@@ -95,6 +95,10 @@ balance = Table(
     Column("first_priority", BigInteger, comment="rank of the first waiter"),
     Column("first_seq", BigInteger),
     Column("wake", Boolean, nullable=False, comment="its queue is to be looked at"),
+    Column(
+        "seen", Json, nullable=False, server_default="{}", comment="external labels: what is shown of ours"
+    ),
+    Column("observation", Json, comment="external labels: the last look at the place"),
     Column("is_pool", Boolean, nullable=False, comment="a queue of those who ask for a node"),
     _no_negative("locked"),
     _no_negative("used"),
@@ -150,6 +154,7 @@ application = Table(
     Column("name", Text, comment="what the client calls it; several may share a name"),
     Column("parent", Id, comment="the application that it is a member of"),
     Column("standing", Json, comment="where a client's application stands"),
+    Column("external", Json, comment="what it is called by external managers, and what they show of it"),
     CheckConstraint(
         "state IN ('waiting', 'locked', 'used', 'released', 'expired', 'reclaimed', 'preempted', 'lost')",
         "state",
@@ -355,6 +360,24 @@ si_delivery = Table(
     Column("stream", Text, primary_key=True),
     Column("seq", BigInteger, nullable=False),
     comment="the last answer that was handed to the transport, for each stream of a resource manager",
+)
+
+external_provider = Table(
+    "external_provider",
+    metadata,
+    Column("type", Text, primary_key=True, comment="which plugin asks"),
+    Column("name", Text, primary_key=True),
+    Column("labels", Text, nullable=False, comment="the selector over the tags of labels that it speaks for"),
+    Column("config", Json, nullable=False, comment="without its secrets"),
+    Column("secrets", Text, comment="encrypted; the key is outside of the database"),
+    Column("stale_policy", Text, nullable=False),
+    Column("refresh_seconds", BigInteger, nullable=False),
+    Column("stale_seconds", BigInteger, nullable=False),
+    Column("protected", Json, nullable=False, comment="of each place"),
+    Column("version", BigInteger, nullable=False, comment="the event that tells of its last change"),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    CheckConstraint("stale_policy IN ('deny', 'last_known', 'ignore')", "stale_policy"),
 )
 
 access_token = Table(

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import orjson
 from sqlalchemy import Connection
 
-from rm_service.domain.accounts import Balance
-from rm_service.domain.application import Application, Instant, Standing, State
+from rm_service.domain.accounts import Balance, Observation
+from rm_service.domain.application import Application, External, Instant, Standing, State
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger.documents import Bulk, to_json
 from rm_service.ledger.pipeline import Pipeline
@@ -257,6 +257,16 @@ class Turn:
         return cursor
 
 
+def external_of(document: Any) -> External | None:  # noqa: ANN401 - as it was written, or None
+    if document is None:
+        return None
+    return External(tuple(document["ids"]), document["shown"])
+
+
+def observation_of(document: Any) -> Observation | None:  # noqa: ANN401 - as it was written, or None
+    return None if document is None else Observation(**document)
+
+
 def _about(text: str, keys: Collection[Any]) -> Question:
     """Ask for the rows with these keys; nothing is asked when there are none."""
     return (text, (to_json(sorted(keys)),)) if keys else ("SELECT NULL", ())
@@ -270,12 +280,14 @@ def _application(row: list[Any]) -> Application:
     application.over_limit = bool(application.over_limit)
     standing: Any = application.standing
     application.standing = None if standing is None else Standing(**standing)
+    application.external = external_of(application.external)
     return application
 
 
 def _balance(row: list[Any]) -> Balance:
     balance = Balance(*row)
     balance.wake = bool(balance.wake)
+    balance.observation = observation_of(balance.observation)
     return balance
 
 

@@ -16,10 +16,12 @@ from rm_service.domain.events import Kind
 from rm_service.domain.label_rules import LabelRules, RuleError
 from rm_service.domain.limits import LimitError, check_limit
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
+from rm_service.domain.providers import provider_key, tied_with
 from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.checkpoints import write_checkpoint
 from rm_service.ledger.client_state import note_who_is_away, set_client_state, wake_gate
+from rm_service.ledger.providers import read_providers, remove_provider, store_provider
 from rm_service.ledger.recount import recount
 from rm_service.ledger.registration import note_registration
 from rm_service.ledger.rulebook import Labels, read_rule_book
@@ -179,6 +181,29 @@ class _Change:
         running = operation.state is ClientState.RUNNING
         return Done(), wake_gate(connection, operation.id) if running else set()
 
+    def store_provider(self, operation: op.StoreProvider) -> tuple[Outcome, Woken]:
+        """Store a provider; `repeated` means that it is not as its author has seen it any more."""
+        connection, providers = self.turn.connection, read_providers(self.turn.connection)
+        key = provider_key(operation.type, operation.name)
+        known = next((each for each in providers if each.key == key), None)
+        if (None if known is None else known.version) != operation.based_on:
+            return Done(repeated=True), set()
+        other = tied_with(operation, providers)
+        if other is not None:
+            reason = f"{other.key} with {other.labels} is as specific, and both could match one label"
+            return Refused(Code.PROVIDER_TIE, reason, field="labels"), set()
+        created = store_provider(connection, operation, self.head.seq + 1, self.head.now)
+        detail = {"labels": str(operation.labels), "stale_policy": operation.stale_policy.value}
+        self._event(Kind.PROVIDER_STORED, key, None, detail)
+        return Done(created=created), set()
+
+    def remove_provider(self, operation: op.RemoveProvider) -> tuple[Outcome, Woken]:
+        key = provider_key(operation.type, operation.name)
+        if not remove_provider(self.turn.connection, operation):
+            return Refused(Code.UNKNOWN_PROVIDER, f"no provider {key}"), set()
+        self._event(Kind.PROVIDER_REMOVED, key, None, None)
+        return Done(), set()
+
     def _shift(self, table: Table, microseconds: int, *also: ColumnElement[bool]) -> None:
         later = update(table).values(deadline=table.c.deadline + microseconds)
         self.turn.connection.execute(later.where(table.c.deadline.is_not(None), *also))
@@ -267,4 +292,6 @@ _CHANGES: dict[type, Callable[[_Change, Any], tuple[Outcome, Woken]]] = {
     op.RegisterClient: _Change.register_client,
     op.SettleClient: _Change.settle_client,
     op.SetClientState: _Change.set_client_state,
+    op.StoreProvider: _Change.store_provider,
+    op.RemoveProvider: _Change.remove_provider,
 }

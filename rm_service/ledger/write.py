@@ -54,7 +54,7 @@ def write(turn: Turn, view: View, ids: LabelIds) -> None:
 
 
 def _used_labels(view: View) -> set[int]:
-    used = view.changed_accounts | view.changed_nodes
+    used = view.changed_accounts | view.changed_nodes | view.observed
     for key in [*view.created, *view.changed]:
         used.update(view.applications[key].label_ids, view.applications[key].waits_on)
     return used
@@ -94,7 +94,7 @@ def _write_waiters(turn: Turn, view: View) -> None:
 
 def _write_registrations(turn: Turn, view: View) -> None:
     texts = turn.texts
-    rooms = [view.accounts[label_id].balance for label_id in view.changed_nodes]
+    rooms = [view.accounts[label_id].balance for label_id in view.changed_nodes | view.observed]
     turn.write(texts.update_rooms, rooms)
     turn.write(texts.upsert_nodes, [view.nodes[label_id] for label_id in view.changed_nodes])
     engines = [view.engines[name] for name in view.changed_engines]

@@ -20,6 +20,13 @@ RULES = LabelRules.from_document(
     [
         {"name": "node", "keys": ["node"], "kind": "capacity", "unless": ["partition"]},
         {"name": "partition-node", "keys": ["partition", "node"], "kind": "capacity"},
+        {
+            "name": "yarn-queue",
+            "keys": ["yarnCluster", "yarnQueue"],
+            "kind": "capacity",
+            "dimensions": ["yarn.*"],
+            "external": "yarn",
+        },
         {"name": "user", "keys": ["user"], "kind": "quota"},
         {"name": "creator", "keys": ["creator"], "kind": "rollup"},
         {

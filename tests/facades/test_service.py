@@ -19,7 +19,8 @@ from rm_service.settings import read_settings
 
 @contextmanager
 def running(url: str, **environment: str) -> Iterator[tuple[Service, str]]:
-    settings = read_settings(None, {"RM_DATABASE_URL": url, "RM_HTTP_BIND": "127.0.0.1:0"} | environment)
+    free = {"RM_HTTP_BIND": "127.0.0.1:0", "RM_GRPC_BIND": "127.0.0.1:0"}
+    settings = read_settings(None, {"RM_DATABASE_URL": url} | free | environment)
     check_database(settings)
     service = Service(settings)
     service.start()

@@ -12,6 +12,7 @@ from rm_service.domain.events import Event, Kind
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger import tables
 from rm_service.ledger.rulebook import RuleBook
+from rm_service.ledger.turn import external_of, observation_of
 
 T = TypeVar("T")
 
@@ -35,11 +36,14 @@ def application_of(row: RowMapping) -> Application:
     values["label_ids"] = tuple(values["label_ids"])
     values["waits_on"] = tuple(values["waits_on"])
     values["standing"] = None if values["standing"] is None else Standing(**values["standing"])
+    values["external"] = external_of(values["external"])
     return Application(**values)
 
 
 def balance_of(row: RowMapping) -> Balance:
-    return Balance(**_values(row, BALANCE))
+    values = _values(row, BALANCE)
+    values["observation"] = observation_of(values["observation"])
+    return Balance(**values)
 
 
 def account_of(row: RowMapping, book: RuleBook) -> Account:

@@ -1,0 +1,79 @@
+"""The rows of external providers: read by whoever asks them, written within a turn."""
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from rm_service.domain.application import Instant
+from rm_service.domain.providers import RemoveProvider, StalePolicy, StoredProvider, StoreProvider
+from rm_service.domain.selectors import parse_selector
+from rm_service.ledger import tables
+
+Generation = tuple[int, int]
+"""The newest version and how many there are: another one whenever anything about providers has changed."""
+
+_TABLE = tables.external_provider
+
+
+def read_providers(connection: Connection) -> list[StoredProvider]:
+    """All of them, by type and name."""
+    rows = connection.execute(select(_TABLE).order_by(_TABLE.c.type, _TABLE.c.name))
+    return [_provider(row) for row in rows]
+
+
+def read_provider(connection: Connection, type_: str, name: str) -> StoredProvider | None:
+    """One of them. Index: primary key."""
+    where = (_TABLE.c.type == type_) & (_TABLE.c.name == name)
+    row = connection.execute(select(_TABLE).where(where)).first()
+    return None if row is None else _provider(row)
+
+
+def read_generation(connection: Connection) -> Generation:
+    """Cheap enough to be asked each second: there are few rows. A version is the number of an event, so none
+    comes twice.
+    """
+    row = connection.execute(select(func.coalesce(func.max(_TABLE.c.version), 0), func.count())).one()
+    return row[0], row[1]
+
+
+def store_provider(connection: Connection, stored: StoreProvider, version: int, now: Instant) -> bool:
+    """Insert or change the row; whether it is new."""
+    values = {
+        "labels": str(stored.labels),
+        "config": dict(stored.config),
+        "secrets": stored.secrets,
+        "stale_policy": stored.stale_policy.value,
+        "refresh_seconds": stored.refresh_seconds,
+        "stale_seconds": stored.stale_seconds,
+        "protected": dict(stored.protected),
+        "version": version,
+        "updated_at": now,
+    }
+    here = (_TABLE.c.type == stored.type) & (_TABLE.c.name == stored.name)
+    if connection.execute(update(_TABLE).where(here).values(**values)).rowcount:
+        return False
+    connection.execute(
+        insert(_TABLE).values(type=stored.type, name=stored.name, created_at=now, **values)
+    )
+    return True
+
+
+def remove_provider(connection: Connection, removed: RemoveProvider) -> bool:
+    """Delete the row; whether there was one."""
+    here = (_TABLE.c.type == removed.type) & (_TABLE.c.name == removed.name)
+    return connection.execute(delete(_TABLE).where(here)).rowcount > 0
+
+
+def _provider(row: Row[tuple[object, ...]]) -> StoredProvider:
+    return StoredProvider(
+        type=row.type,
+        name=row.name,
+        labels=parse_selector(row.labels),
+        config=row.config,
+        secrets=row.secrets,
+        stale_policy=StalePolicy(row.stale_policy),
+        refresh_seconds=row.refresh_seconds,
+        stale_seconds=row.stale_seconds,
+        protected=row.protected,
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )

@@ -1,0 +1,85 @@
+"""External capacity as the database keeps it: one counter on the label, proved by the audit."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rm_service.domain import operations as op
+from rm_service.domain.application import State
+from rm_service.domain.outcomes import Done
+from rm_service.ledger.audit import audit
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.applications import read_application
+from rm_service.ledger.queries.labels import read_label
+from tests.ledger.asking import apply, asking, done, reading
+
+HERE = {"yarnCluster": "c1", "yarnQueue": "root.a"}
+MEMORY = "yarn.memory"
+
+
+def looking(observed: int, shown: Mapping[str, int] | None = None) -> op.Observe:
+    parts = {name: {MEMORY: amount} for name, amount in (shown or {}).items()}
+    return op.Observe(HERE, "yarn/c1", {MEMORY: 100}, {MEMORY: observed}, shown=parts, stale_seconds=60)
+
+
+def left(ledger: Ledger) -> int:
+    account = reading(ledger, read_label, ledger.book(), HERE)
+    return int(account.left()[MEMORY])
+
+
+def check_books(ledger: Ledger) -> None:
+    result = audit(ledger.readers)
+    assert result.consistent, result.differences
+
+
+def test_a_place_is_counted_through_the_life_of_an_application(ledger: Ledger) -> None:
+    done(ledger, looking(40))
+    ours = apply(ledger, {**HERE, "user": "alice"}, {MEMORY: 50})
+    assert left(ledger) == 10
+    done(ledger, looking(60, {ours.id: 20}), op.Use(ours.id, external_ids=("application_1_1",)))
+    assert left(ledger) == 10
+    check_books(ledger)
+    known = reading(ledger, read_application, ours.id).external
+    assert (known.ids, known.shown) == (("application_1_1",), {MEMORY: 20})
+    done(ledger, op.Use(ours.id, {MEMORY: 10}))
+    assert left(ledger) == 40  # 60 are observed; of ours all that it still holds is among them
+    check_books(ledger)
+    done(ledger, op.Release(ours.id))
+    assert left(ledger) == 40
+    done(ledger, looking(40))
+    assert left(ledger) == 60
+    check_books(ledger)
+
+
+def test_looking_and_asking_in_one_batch_is_enough(ledger: Ledger) -> None:
+    first, second = ledger.submit([looking(60), asking(HERE, {MEMORY: 40})])
+    assert isinstance(first, Done)
+    assert isinstance(second, Done)
+    assert left(ledger) == 0
+
+
+def test_the_first_look_lets_in_who_waits(ledger: Ledger) -> None:
+    done(ledger, op.Observe(HERE, "yarn/c1", None, closed="unobserved"))
+    waiting = apply(ledger, HERE, {MEMORY: 10}, wait_seconds=60)
+    assert (waiting.state, waiting.reason) == (State.WAITING, "yarnCluster=c1,yarnQueue=root.a: unobserved")
+    done(ledger, looking(0))
+    done(ledger, op.Renew(waiting.id))  # behind the wake
+    assert reading(ledger, read_application, waiting.id).state is State.LOCKED
+    check_books(ledger)
+
+
+def test_rules_that_change_count_in_what_is_shown(ledger: Ledger, default_rules: dict[str, Any]) -> None:
+    done(ledger, looking(0))
+    ours = apply(ledger, {**HERE, "zone": "a"}, {MEMORY: 50})
+    done(ledger, looking(30, {ours.id: 30}))
+    zone = {"name": "zone", "keys": ["zone"], "kind": "rollup"}
+    rules = {**default_rules, "label_rules": [*default_rules["label_rules"], zone]}
+    assert isinstance(ledger.submit_whole(op.ChangeRules(rules)), Done)
+    assert left(ledger) == 50
+    check_books(ledger)
+
+
+def test_an_older_look_of_another_replica_changes_nothing(ledger: Ledger) -> None:
+    done(ledger, looking(40))
+    older = op.Observe(HERE, "yarn/c1", {MEMORY: 100}, {MEMORY: 0}, age=5_000_000)
+    assert done(ledger, older)[0].repeated
+    assert left(ledger) == 60
