@@ -24,6 +24,9 @@ from rm_service.ledger.tailer import Tailer
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
 from rm_service.services.engines import Engines
+from rm_service.services.external.external_resources import ExternalResources
+from rm_service.services.external.keys import Keys
+from rm_service.services.external.metrics import ProviderMetrics
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
 from rm_service.services.observed import ObservedLedger
@@ -61,14 +64,15 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
     )
 
 
-def services_of(ledger: Ledger, settings: Settings) -> Services:
+def services_of(ledger: Ledger, settings: Settings, external: ExternalResources) -> Services:
     """The use cases on one ledger."""
     return Services(
-        applications=Applications(ledger, settings.lock_seconds),
+        applications=Applications(ledger, settings.lock_seconds, external.observing.before),
         nodes=Nodes(ledger, settings.node_silence_seconds),
         engines=Engines(ledger, settings.engine_silence_seconds),
         limits=Limits(ledger),
         books=Books(ledger),
+        external=external,
     )
 
 
@@ -96,6 +100,7 @@ class Service:
     tokens: Tokens = field(init=False)
     sweeper: Sweeper = field(init=False)
     tailer: Tailer = field(init=False)
+    external: ExternalResources = field(init=False)
     wsgi_app: Flask = field(init=False)
     scheduler_interface: SchedulerInterface = field(init=False)
     server: HttpServer = field(init=False)
@@ -120,7 +125,12 @@ class Service:
         self.tailer = Tailer(self.ledger)
         authentication = Authentication(settings.needs_token, self.tokens.name_of)
         request_log = RequestLog(self.metrics.request)
-        services = services_of(self.ledger, settings)
+        self.external = ExternalResources(
+            self.ledger,
+            Keys.of_file(settings.secret_key_file),
+            metrics=ProviderMetrics(self.metrics.registry),
+        )
+        services = services_of(self.ledger, settings, self.external)
         endpoints = native_endpoints(services)
         self.wsgi_app = create_app(
             endpoints, authentication, max_body=settings.max_body_bytes, request_log=request_log
@@ -161,6 +171,8 @@ class Service:
             self.tailer.start()
             undone.callback(self.sweeper.stop)
             self.sweeper.start()
+            undone.callback(self.external.stop)
+            self.external.start()
             self.scheduler_interface.start()
             undone.callback(self.scheduler_interface.stop, 0.0)
             self.server.start()
@@ -170,6 +182,7 @@ class Service:
         """Take no new requests, answer those that were accepted, then end everything behind them."""
         self.server.stop(GRACE_SECONDS)
         self.scheduler_interface.stop(GRACE_SECONDS)
+        self.external.stop()
         self.sweeper.stop()
         self.tailer.stop()
         self.ledger.close()

@@ -129,6 +129,11 @@ class Metrics:
         """One sweep did not get through."""
         self._sweeps.labels("failed").inc()
 
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Where others add what they count."""
+        return self._registry
+
     def gauge(self, name: str, description: str, value: Callable[[], float]) -> None:
         """Show a number that is asked for whenever somebody looks."""
         Gauge(name, description, registry=self._registry).set_function(value)

@@ -2,23 +2,12 @@
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
 from rm_service.telemetry import REQUEST_ID, Metrics, set_up_logging
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:

@@ -15,6 +15,9 @@ JSON = sa.JSON(none_as_null=True)
 COLUMNS: dict[str, list[sa.Column[Any]]] = {
     "application": [
         sa.Column(
+            "alternatives", JSON, nullable=True, comment="while it waits: its tags as they may be instead"
+        ),
+        sa.Column(
             "external",
             JSON,
             nullable=True,

@@ -209,6 +209,20 @@ class Account:
                 found.append(self.shortfall(dimension, amount))
         return found
 
+    def passes_threshold(self, amounts: Amounts) -> bool:
+        """Whether granting this takes more than the part of the total beyond which others go before."""
+        rule, total = self.label.rule, self.total
+        if rule is None or not rule.thresholds or total is None:
+            return False
+        charged, left = self.charge(amounts), self.left()
+        for dimension, percentage in rule.thresholds:
+            there_is = total.get(dimension)
+            if there_is is not None and dimension in charged:
+                taken = there_is - self.protected.get(dimension, 0) - left[dimension] + charged[dimension]
+                if taken * 100 > there_is * percentage:
+                    return True
+        return False
+
     def exceeded_by(self, amounts: Amounts) -> bool:
         """Whether this would not fit if nothing were held here."""
         total, protected = self.total, self.protected

@@ -120,6 +120,8 @@ class Application:
     """Where a client's application stands; None for one without a client."""
     external: External | None = None
     """None as long as nothing is known of it outside."""
+    alternatives: tuple[Tags, ...] = ()
+    """While it waits: all of its tags as they may be instead, in the order of preference."""
 
     @property
     def has_members(self) -> bool:

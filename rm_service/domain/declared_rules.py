@@ -16,10 +16,21 @@ from rm_service.domain.rule_documents import (
 MAX_RULES = 256
 MAX_RULE_KEYS = 8
 MAX_PATTERNS = 64
+MAX_PERCENT = 100
 MAX_NAME_LENGTH = 128 * MAX_RULE_KEYS + 32
 
 LIMIT_PREFIX = "limit:"
-_FIELDS = ("name", "keys", "kind", "dimensions", "hierarchical", "unless", "even_with", "external")
+_FIELDS = (
+    "name",
+    "keys",
+    "kind",
+    "dimensions",
+    "hierarchical",
+    "unless",
+    "even_with",
+    "external",
+    "thresholds",
+)
 
 
 class Kind(StrEnum):
@@ -47,6 +58,8 @@ class DeclaredRule:
     unless: frozenset[str] = frozenset()
     even_with: frozenset[str] = frozenset()
     external: str | None = None
+    thresholds: tuple[tuple[str, int], ...] = ()
+    """Dimension and percentage of the total."""
 
 
 def limit_rule_name(keys: frozenset[str]) -> str:
@@ -84,6 +97,7 @@ def read_rule(document: object, path: str) -> DeclaredRule:
         unless=_read_unless(fields.get("unless"), keys, f"{path}.unless"),
         even_with=read_tag_keys(fields.get("even_with"), f"{path}.even_with", MAX_RULE_KEYS),
         external=_read_external(fields.get("external"), kind, f"{path}.external"),
+        thresholds=_read_thresholds(fields.get("thresholds"), kind, f"{path}.thresholds"),
     )
 
 
@@ -100,6 +114,8 @@ def write_rule(rule: DeclaredRule) -> dict[str, object]:
         document["even_with"] = sorted(rule.even_with)
     if rule.external:
         document["external"] = rule.external
+    if rule.thresholds:
+        document["thresholds"] = dict(rule.thresholds)
     return document
 
 
@@ -123,6 +139,7 @@ def check_together(rules: Sequence[DeclaredRule], path: str) -> None:
         for field, differs in (
             ("unless", earlier.unless != rule.unless),
             ("even_with", earlier.even_with != rule.even_with),
+            ("thresholds", earlier.thresholds != rule.thresholds),
         ):
             if differs:
                 raise RuleError(
@@ -202,6 +219,21 @@ def _read_external(document: object, kind: Kind, path: str) -> str | None:
     if kind is not Kind.CAPACITY:
         raise RuleError(path, "only a capacity rule can have its capacity from outside")
     return read_tag_key(document, path)
+
+
+def _read_thresholds(document: object, kind: Kind, path: str) -> tuple[tuple[str, int], ...]:
+    if document is None:
+        return ()
+    if kind is Kind.ROLLUP:
+        raise RuleError(path, "a roll-up has no total to have a part of")
+    if not isinstance(document, dict) or not document or len(document) > MAX_PATTERNS:
+        raise RuleError(path, f"must be an object of 1 to {MAX_PATTERNS} dimensions and their percentages")
+    for dimension, percentage in document.items():
+        if not isinstance(dimension, str) or not dimension:
+            raise RuleError(path, "a dimension is a text")
+        if type(percentage) is not int or not 1 <= percentage <= MAX_PERCENT:
+            raise RuleError(f"{path}.{dimension}", f"must be a whole number from 1 to {MAX_PERCENT}")
+    return tuple(sorted(document.items()))
 
 
 def _fits(pattern: str, dimension: str) -> bool:

@@ -6,7 +6,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts, same
 from rm_service.domain.application import HOLDING, SECOND, Application, State
 from rm_service.domain.events import Kind
-from rm_service.domain.lease import BELONGS_TO_CLIENT, book_use, end, not_usable, unknown
+from rm_service.domain.lease import BELONGS_TO_CLIENT, book_use, end, named_outside, not_usable, unknown
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.registrations import Engine
 from rm_service.domain.view import View
@@ -32,6 +32,10 @@ def register(view: View, operation: op.RegisterEngine) -> Outcome:
     known = view.engines.get(operation.instance)
     is_new = known is None or known.removed
     application = _report(view, application, operation.resource)
+    named = named_outside(application, operation.external_ids)
+    if named is not application:
+        application = named
+        view.put_application(application)
     if application.engine != operation.instance:
         application = replace(application, engine=operation.instance)
         view.put_application(application)

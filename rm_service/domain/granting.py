@@ -21,6 +21,7 @@ def grant_waiting(view: View, waiting: Application, found: Finding) -> None:
         deadline=view.now + waiting.lock_seconds * SECOND,
         reason=None,
         waits_on=(),
+        alternatives=(),
     )
     if waiting.client is None:
         lock(view, granted)

@@ -62,6 +62,10 @@ class LabelRule:
     """unless it carries one of these, too."""
     external: str | None = None
     """The type of external provider that knows the capacity."""
+    thresholds: tuple[tuple[str, int], ...] = ()
+    """Dimensions with a percentage of the total: an application that may as well go elsewhere does so before
+    it is exceeded here.
+    """
     _verdicts: _Verdicts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -246,4 +250,5 @@ def _merged(group: Sequence[DeclaredRule]) -> LabelRule:
         unless=strongest.unless,
         even_with=strongest.even_with,
         external=next((rule.external for rule in group if rule.external), None),
+        thresholds=strongest.thresholds,
     )

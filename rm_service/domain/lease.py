@@ -40,7 +40,7 @@ def use(view: View, operation: op.Use) -> Outcome:
         refusal = Refused(Code.NO_LOCK, BELONGS_TO_CLIENT, state=application.state)
     if refusal is not None:
         return refusal
-    application = _named_outside(application, operation.external_ids)
+    application = named_outside(application, operation.external_ids)
     actual = _actual(application, operation.resource)
     if application is not view.applications[operation.id] and application.state is State.USED:
         view.put_application(application)
@@ -56,7 +56,7 @@ def use(view: View, operation: op.Use) -> Outcome:
     return Done(application=book_use(view, application, actual))
 
 
-def _named_outside(application: Application, ids: tuple[str, ...]) -> Application:
+def named_outside(application: Application, ids: tuple[str, ...]) -> Application:
     """The application with what it is called outside; what it was called before stays."""
     known = application.external or External()
     new = tuple([each for each in ids if each not in known.ids])
@@ -228,6 +228,7 @@ def end(
         deadline=None,
         reason=reason,
         waits_on=(),
+        alternatives=(),
         engine=None,
     )
     view.put_application(ended)

@@ -86,6 +86,8 @@ class Apply:
     wait_seconds: int = 0
     priority: int = 0
     placement: Placement | None = None
+    alternatives: tuple[Tags, ...] = ()
+    """All tags as they may be instead, in the order of preference."""
     id_is_new: bool = False
     """The id was made for this request, so nobody can have used it before."""
     request: Mapping[str, object] = field(default_factory=dict)
@@ -222,6 +224,8 @@ class RegisterEngine:
     node: str | None = None
     resource: Amounts | None = None
     tags: Tags = field(default_factory=dict)
+    external_ids: tuple[str, ...] = ()
+    """As of Use."""
 
 
 @dataclass(frozen=True, slots=True)

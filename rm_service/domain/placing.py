@@ -1,6 +1,6 @@
 """Finding room: under every label of an application and, if it asks for a node, on one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,44 @@ class Finding:
     judgement: Judgement = field(default_factory=Judgement)
     refusal: Refused | None = None
     """It names a capacity under which nothing is registered."""
+
+
+def find_among(
+    view: View,
+    choices: Sequence[Tags],
+    placement: Placement | None,
+    resource: Amounts,
+    rank: Rank,
+    turn_of: int | None = None,
+) -> Finding:
+    """Find room under the first of these tags where there is some, judged anew for each of them.
+
+    One where a threshold would be passed comes after all others. If there is none the answer is that of the
+    first, with what stands in the way of any.
+    """
+    first = find_room(view, choices[0], placement, resource, rank, turn_of)
+    if len(choices) == 1:
+        return first
+    passed: Finding | None = None
+    refused: list[Finding] = []
+    for tags in choices:
+        found = first if tags is choices[0] else find_room(view, tags, placement, resource, rank, turn_of)
+        if found.refusal is not None or found.judgement.blocked:
+            refused.append(found)
+        elif not any(account.passes_threshold(resource) for account in view.accounts_of(found.label_ids)):
+            return found
+        else:
+            passed = passed or found
+    if passed is not None:
+        return passed
+    possible = [found for found in refused if found.refusal is None]
+    if not possible:
+        return first
+    judgement = Judgement()
+    for found in possible:
+        judgement.add(found.judgement)
+    judgement.blocked = list(dict.fromkeys(judgement.blocked))
+    return Finding(first.label_ids, first.tags, judgement)
 
 
 def find_room(

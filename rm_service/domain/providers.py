@@ -84,10 +84,14 @@ def provider_key(type_: str, name: str) -> str:
     return f"{type_}/{name}"
 
 
-def speaking_for(providers: Iterable[StoredProvider], type_: str, tags: Tags) -> StoredProvider | None:
-    """The provider of this type that speaks for a label of these tags; None if none does."""
-    matching = [each for each in providers if each.type == type_ and each.labels.matches(tags)]
-    return max(matching, key=lambda each: len(each.labels.requirements), default=None)
+def most_specific_first(providers: Iterable[StoredProvider]) -> list[StoredProvider]:
+    """The order in which they are asked whether a label is theirs; no two of a kind accept the same."""
+    return sorted(providers, key=lambda each: len(each.labels.requirements), reverse=True)
+
+
+def speaking_for(ordered: Iterable[StoredProvider], tags: Tags) -> StoredProvider | None:
+    """Which of the providers of one type, the most specific first, speaks for a label of these tags."""
+    return next((each for each in ordered if each.labels.matches(tags)), None)
 
 
 def tied_with(stored: StoreProvider, others: Iterable[StoredProvider]) -> StoredProvider | None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rm_service.domain import operations as op
-from rm_service.domain.amounts import AmountOverflowError, without_zeros
+from rm_service.domain.amounts import AmountOverflowError, Amounts, without_zeros
 from rm_service.domain.application import SECOND, Application, State
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import grant_waiting, lock
@@ -11,8 +11,9 @@ from rm_service.domain.judging import ARRIVAL, Judgement
 from rm_service.domain.lease import CLIENT_AWAY, end, insufficient, lapsed
 from rm_service.domain.members import parent_of
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
-from rm_service.domain.placing import Finding, find_room, read_placement, write_placement
+from rm_service.domain.placing import Finding, find_among, read_placement, write_placement
 from rm_service.domain.reserving import reserve, still_reserved
+from rm_service.domain.tags import Tags
 from rm_service.domain.view import View
 
 STAY = 16
@@ -27,7 +28,8 @@ def apply(view: View, operation: op.Apply) -> Outcome:
     if existing is not None:
         return _repeated(existing, operation)
     rank = (operation.priority, ARRIVAL)
-    found = find_room(view, operation.tags, operation.placement, operation.resource, rank)
+    choices = (operation.tags, *operation.alternatives)
+    found = find_among(view, choices, operation.placement, operation.resource, rank)
     if found.refusal is not None:
         return found.refusal
     if not found.judgement.blocked:
@@ -37,7 +39,14 @@ def apply(view: View, operation: op.Apply) -> Outcome:
     if operation.wait_seconds <= 0 or view.all_or_nothing:
         return insufficient(found.judgement.shortfalls)
     deadline = view.now + operation.wait_seconds * SECOND
-    waiting = replace(_asked(view, operation, found), state=State.WAITING, locked_at=None, deadline=deadline)
+    waiting = replace(
+        _asked(view, operation, found),
+        tags=operation.tags,
+        alternatives=operation.alternatives,
+        state=State.WAITING,
+        locked_at=None,
+        deadline=deadline,
+    )
     return Done(application=park(view, waiting, found.judgement), created=True)
 
 
@@ -81,13 +90,17 @@ def _closes(view: View, application_id: str, label_id: int) -> bool:
 def _can_never_fit(view: View, application: Application) -> bool:
     """Whether it asks for more than there is in all: whoever waited for it would wait for ever."""
     requested = application.requested
-    accounts = view.accounts_of(view.lookup.labels_of(application.tags))
-    if any(account.exceeded_by(requested) for account in accounts):
+    if all(_is_beyond(view, tags, requested) for tags in (application.tags, *application.alternatives)):
         return True
     if application.placement is None:
         return False
     _, rooms = view.lookup.rooms(read_placement(application.placement), requested)
     return any(room.total < requested[room.dimension] for room in rooms)
+
+
+def _is_beyond(view: View, tags: Tags, requested: Amounts) -> bool:
+    accounts = view.accounts_of(view.lookup.labels_of(tags))
+    return any(account.exceeded_by(requested) for account in accounts)
 
 
 def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
@@ -126,7 +139,8 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
     """Judge a waiter whose turn has come on `label_id`; grant it, or let it queue where it is short now."""
     rank = (application.priority, application.wait_seq or 0)
     placement = None if application.placement is None else read_placement(application.placement)
-    found = find_room(view, application.tags, placement, application.requested, rank, turn_of=label_id)
+    choices = (application.tags, *application.alternatives)
+    found = find_among(view, choices, placement, application.requested, rank, turn_of=label_id)
     if found.refusal is not None:
         _await_registration(view, application, found)
         return False

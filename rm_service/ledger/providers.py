@@ -50,9 +50,7 @@ def store_provider(connection: Connection, stored: StoreProvider, version: int, 
     here = (_TABLE.c.type == stored.type) & (_TABLE.c.name == stored.name)
     if connection.execute(update(_TABLE).where(here).values(**values)).rowcount:
         return False
-    connection.execute(
-        insert(_TABLE).values(type=stored.type, name=stored.name, created_at=now, **values)
-    )
+    connection.execute(insert(_TABLE).values(type=stored.type, name=stored.name, created_at=now, **values))
     return True
 
 

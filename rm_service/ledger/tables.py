@@ -154,6 +154,7 @@ application = Table(
     Column("name", Text, comment="what the client calls it; several may share a name"),
     Column("parent", Id, comment="the application that it is a member of"),
     Column("standing", Json, comment="where a client's application stands"),
+    Column("alternatives", Json, comment="while it waits: its tags as they may be instead"),
     Column("external", Json, comment="what it is called by external managers, and what they show of it"),
     CheckConstraint(
         "state IN ('waiting', 'locked', 'used', 'released', 'expired', 'reclaimed', 'preempted', 'lost')",

@@ -280,6 +280,7 @@ def _application(row: list[Any]) -> Application:
     application.over_limit = bool(application.over_limit)
     standing: Any = application.standing
     application.standing = None if standing is None else Standing(**standing)
+    application.alternatives = tuple(application.alternatives or ())
     application.external = external_of(application.external)
     return application
 

@@ -1,6 +1,6 @@
 """Applications: asked for, used, renewed, released, explained, looked up."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rm_service.domain import operations as op
@@ -29,6 +29,8 @@ class Request:
     lock_seconds: int | None = None
     priority: int = 0
     placement: Placement | None = None
+    alternatives: Sequence[Tags] = ()
+    """Tags that may be instead of those of the same keys, in the order of preference."""
     said: Mapping[str, object] = field(default_factory=dict)
     """The request as it was put, to tell a repetition from another request under the same id."""
 
@@ -40,6 +42,8 @@ class Applications:
     ledger: Ledger
     lock_seconds: int
     """How long an unused lock lasts if the application does not say."""
+    observe: Callable[[Tags], list[op.Observe]] = lambda _: []
+    """What the ledger is to be told of external places before somebody asks with these tags."""
 
     def operation(self, request: Request) -> op.Apply:
         """The ledger's operation for a request: its tags converted, its labels known to be possible.
@@ -47,8 +51,11 @@ class Applications:
         Raises TagError.
         """
         book = self.ledger.book()
-        tags = book.conversions.apply(request.tags)
-        book.rules.labels_for(tags)
+        tags, *alternatives = [
+            book.conversions.apply({**request.tags, **instead}) for instead in ({}, *request.alternatives)
+        ]
+        for each in (tags, *alternatives):
+            book.rules.labels_for(each)
         return op.Apply(
             id=request.id or new_id(),
             tags=tags,
@@ -57,6 +64,7 @@ class Applications:
             wait_seconds=request.wait_seconds,
             priority=request.priority,
             placement=request.placement,
+            alternatives=tuple(alternatives),
             id_is_new=request.id is None,
             request=request.said,
         )
@@ -65,9 +73,9 @@ class Applications:
         """Ask for a resource. Raises TagError, and what the ledger raises."""
         return self.submit([self.operation(request)])[0]
 
-    def use(self, application_id: str, resource: Amounts | None) -> Outcome:
-        """Turn the lock into use, or set the amount that is used."""
-        return self.submit([op.Use(application_id, resource)])[0]
+    def use(self, application_id: str, resource: Amounts | None, external_ids: Sequence[str] = ()) -> Outcome:
+        """Turn the lock into use, or set the amount that is used; say what it is called outside."""
+        return self.submit([op.Use(application_id, resource, tuple(external_ids))])[0]
 
     def renew(self, application_id: str, lock_seconds: int | None) -> Outcome:
         """Start the lock's lease anew."""
@@ -79,11 +87,30 @@ class Applications:
 
     def submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool = False) -> list[Outcome]:
         """Several operations in their order."""
-        return self.ledger.submit(operations, atomic=atomic)
+        observations = self._observations(operations)
+        if not observations:
+            return self.ledger.submit(operations, atomic=atomic)
+        if atomic:
+            self.ledger.submit(observations)
+            return self.ledger.submit(operations, atomic=True)
+        return self.ledger.submit([*observations, *operations])[len(observations) :]
+
+    def _observations(self, operations: Iterable[op.ApplicationOperation]) -> list[op.Observe]:
+        return [
+            each
+            for operation in operations
+            if isinstance(operation, op.Apply)
+            for tags in (operation.tags, *operation.alternatives)
+            for each in self.observe(tags)
+        ]
 
     def explain(self, request: Request) -> Explanation:
         """What `apply` would answer just now. Raises TagError, and what the ledger raises."""
-        return explain(self.ledger, self.operation(request))
+        operation = self.operation(request)
+        observations = self._observations([operation])
+        if observations:
+            self.ledger.submit(observations)
+        return explain(self.ledger, operation)
 
     def read(self, application_id: str) -> Application | None:
         """One application, None if there is none with this id."""

@@ -35,7 +35,8 @@ def url(sqlite_url: str) -> Iterator[str]:
     engine = reader_engine(sqlite_url)
     migrate(engine)
     engine.dispose()
-    service = Service(read_settings(None, {"RM_DATABASE_URL": sqlite_url, "RM_HTTP_BIND": "127.0.0.1:0"}))
+    binds = {"RM_HTTP_BIND": "127.0.0.1:0", "RM_GRPC_BIND": "127.0.0.1:0"}
+    service = Service(read_settings(None, {"RM_DATABASE_URL": sqlite_url} | binds))
     service.start()
     host, port = service.server.address
     yield f"http://{host}:{port}"

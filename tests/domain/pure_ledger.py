@@ -26,6 +26,7 @@ RULES = LabelRules.from_document(
             "kind": "capacity",
             "dimensions": ["yarn.*"],
             "external": "yarn",
+            "thresholds": {"yarn.memory": 80},
         },
         {"name": "user", "keys": ["user"], "kind": "quota"},
         {"name": "creator", "keys": ["creator"], "kind": "rollup"},

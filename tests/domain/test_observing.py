@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rm_service.domain import operations as op
 from rm_service.domain.application import Application, State
 from rm_service.domain.events import Kind
-from rm_service.domain.outcomes import Code, Done
+from rm_service.domain.outcomes import Code, Done, Outcome
 from tests.domain.pure_ledger import PureLedger, application_of, refusal
 
 HERE = {"yarnCluster": "c1", "yarnQueue": "root.a"}
@@ -38,6 +38,10 @@ def looking(
     )
 
 
+def asked(ledger: PureLedger, resource: dict[str, int], wait: int = 0) -> Outcome:
+    return ledger.apply(resource, wait, 0, **HERE)
+
+
 def promised(ledger: PureLedger, amount: int) -> Application:
     return ledger.granted({MEMORY: amount}, **HERE)
 
@@ -47,7 +51,7 @@ def left(ledger: PureLedger) -> int:
 
 
 def reason(ledger: PureLedger, amount: int = 1) -> str:
-    return refusal(ledger.apply({MEMORY: amount}, **HERE)).shortfalls[0].reason
+    return refusal(asked(ledger, {MEMORY: amount})).shortfalls[0].reason
 
 
 class TestWhatFits:
@@ -55,7 +59,7 @@ class TestWhatFits:
         ledger = PureLedger()
         ledger.do(looking(observed=40))
         promised(ledger, 60)
-        refused = refusal(ledger.apply({MEMORY: 1}, **HERE))
+        refused = refusal(asked(ledger, {MEMORY: 1}))
         [short] = refused.shortfalls
         assert (refused.code, short.left, short.others) == (Code.INSUFFICIENT_RESOURCES, 0, 40)
 
@@ -128,13 +132,13 @@ class TestWhatFits:
 
 class TestWaiting:
     def test_where_nobody_looks_nothing_is_registered(self) -> None:
-        assert refusal(PureLedger().apply({MEMORY: 1}, **HERE)).code is Code.UNKNOWN_NODE
+        assert refusal(asked(PureLedger(), {MEMORY: 1})).code is Code.UNKNOWN_NODE
 
     def test_the_first_look_lets_in_who_waits_for_it(self) -> None:
         ledger = PureLedger()
         ledger.do(looking(total=None, closed="unobserved"))
         assert reason(ledger) == "unobserved"
-        waiting = application_of(ledger.apply({MEMORY: 10}, wait=60, **HERE))
+        waiting = application_of(asked(ledger, {MEMORY: 10}, 60))
         assert waiting.state is State.WAITING
         ledger.do(looking())
         assert ledger.application(waiting.id).state is State.LOCKED
@@ -142,7 +146,7 @@ class TestWaiting:
     def test_room_that_is_seen_lets_in_who_waits_for_it(self) -> None:
         ledger = PureLedger()
         ledger.do(looking(observed=95))
-        waiting = application_of(ledger.apply({MEMORY: 10}, wait=60, **HERE))
+        waiting = application_of(asked(ledger, {MEMORY: 10}, 60))
         ledger.do(looking(observed=80))
         assert ledger.application(waiting.id).state is State.LOCKED
 
@@ -232,7 +236,7 @@ def test_a_lagging_manager_is_never_overbooked(
         names = list(running)
         name = names[which % len(names)] if names else ""
         if action == "ask":
-            outcome = ledger.apply({MEMORY: amount + 1}, **HERE)
+            outcome = asked(ledger, {MEMORY: amount + 1})
             if isinstance(outcome, Done):
                 application = application_of(outcome)
                 live[application.id], running[application.id] = amount + 1, 0

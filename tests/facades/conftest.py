@@ -12,6 +12,7 @@ from flask import Flask
 from marshmallow import Schema
 from werkzeug.test import TestResponse
 
+from external_providers.static import StaticProvider
 from rm_service.facades.http.answer_schemas import ProblemSchema
 from rm_service.facades.http.endpoints import API, Endpoint
 from rm_service.facades.http.http_app import create_app
@@ -22,6 +23,8 @@ from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
 from rm_service.services.engines import Engines
+from rm_service.services.external.external_resources import ExternalResources
+from rm_service.services.external.keys import Keys, new_key
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
 from tests.ledger.conftest import (
@@ -31,6 +34,7 @@ from tests.ledger.conftest import (
     postgres_template,
     sqlite_template,
 )
+from tests.services.external.scripted import ScriptedProvider, plugins_with
 
 __all__ = ["database_url", "default_rules", "ledger", "postgres_template", "sqlite_template"]
 
@@ -140,13 +144,20 @@ def refusing(shared_ledger: Ledger) -> Iterator[Api]:
     assert books.last_event() == before
 
 
-def make_api(ledger: Ledger, *, authentication: Authentication | None = None) -> Api:
+def make_api(
+    ledger: Ledger,
+    *,
+    authentication: Authentication | None = None,
+    external: ExternalResources | None = None,
+) -> Api:
+    plugins = plugins_with(ScriptedProvider(), StaticProvider())
     services = Services(
         Applications(ledger, lock_seconds=720),
         Nodes(ledger, silence_seconds=60),
         Engines(ledger, silence_seconds=60),
         Limits(ledger),
         Books(ledger),
+        external or ExternalResources(ledger, Keys([new_key()]), plugins),
     )
     endpoints = native_endpoints(services)
     gate = authentication or Authentication(needed=False, name_of=lambda _: None)

@@ -14,6 +14,12 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.telemetry import Metrics
 from tests.facades.conftest import Api, make_api
 
+NAMES = {
+    "{instance}": "example",
+    "{id}": "5ab3f2a0-1c2d-4e5f-8a9b-0c1d2e3f4a5b",
+    "{type}": "static",
+    "{name}": "example",
+}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -78,9 +84,9 @@ def test_the_examples_are_answered_as_promised(shared_ledger: Ledger) -> None:
     api: Api = make_api(shared_ledger)
     for endpoint in api.endpoints:
         if endpoint.example is not None:
-            path = endpoint.path.replace("{instance}", "example").replace(
-                "{id}", "5ab3f2a0-1c2d-4e5f-8a9b-0c1d2e3f4a5b"
-            )
+            path = endpoint.path
+            for part, name in NAMES.items():
+                path = path.replace(part, name)
             answer = api.send(endpoint.method, path, json=endpoint.example)
             assert answer.status_code in {200, 201, 404, 409}, (path, answer.get_data(as_text=True))
 

@@ -61,7 +61,10 @@ def test_answers_to_any_request_are_as_described_and_the_books_still_balance(
     client = open_client(service)
     client.put("/nodes/h1", {"total": {"memory": 1000}}, status=201)
     application = client.post("/applications", APPLY, status=201)["id"]
-    names = {"instance": "h1", "id": application} if known else {}
+    places = tmp_path / "places.yaml"
+    places.write_text("places: [{name: hall, total: {gpu: 8}}]\n", encoding="utf-8")
+    client.put("/providers/static/lab", {"config": {"path": str(places)}}, status=201)
+    names = {"instance": "h1", "id": application, "type": "static", "name": "lab"} if known else {}
     fuzz(service, tmp_path, names)
     audit = client.get("/audit")
     assert audit["consistent"], audit

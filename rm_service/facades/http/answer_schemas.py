@@ -12,8 +12,10 @@ from rm_service.ledger.queries.usage import Source
 _NAMES = fields.String()
 
 
-def _amounts(*, can_miss: bool = False, negative: bool = False) -> fields.Dict:
-    words = "Integers in base units, by dimension." + (" May be below 0." if negative else "")
+def _amounts(what: str = "", *, can_miss: bool = False, negative: bool = False) -> fields.Dict:
+    words = f"{what} Integers in base units, by dimension.".lstrip() + (
+        " May be below 0." if negative else ""
+    )
     return fields.Dict(
         keys=_NAMES,
         values=fields.Integer(strict=True),
@@ -76,6 +78,13 @@ class TransitionSchema(Schema):
     time = _time()
 
 
+class ExternalSchema(Schema):
+    """What an application is in an external manager."""
+
+    ids = fields.List(fields.String(), required=True)
+    shown = _amounts("What the manager's list showed of it at the last look.")
+
+
 class PlacementAnswerSchema(Schema):
     """What node was asked for."""
 
@@ -108,6 +117,7 @@ class ApplicationSchema(Schema):
         required=True, allow_none=True, metadata={"description": "The application that it is a member of."}
     )
     phase = _text(can_miss=True, metadata={"description": "Of a resource manager's application."})
+    external = fields.Nested(ExternalSchema, required=True, allow_none=True)
     transitions = _list(TransitionSchema)
 
 
@@ -122,6 +132,7 @@ class ShortfallSchema(Schema):
     protected = _whole()
     locked = _whole()
     used = _whole()
+    others = _whole()
     reason = _text(
         metadata={"description": "`short`, `waiters_ahead`, `draining`, `lost`, `no_node_fits`, …"}
     )
@@ -260,6 +271,19 @@ class LimitSchema(Schema):
     protected = _amounts()
 
 
+class PlaceSchema(Schema):
+    """What the external manager behind a label was last seen to say."""
+
+    provider = _text()
+    observed = _amounts("What is used there, by whomever.")
+    others = _amounts("Of that, what is not known to be ours.", negative=True)
+    observed_at = _time()
+    stale_at = _time(can_miss=True)
+    ignored_when_stale = _yes()
+    seen = _amounts("Of what is locked and used here, how much the manager shows.")
+    unseen = _amounts("The rest: promised, and not shown yet.")
+
+
 class LabelSchema(AmountsSchema):
     """A label with its balance."""
 
@@ -273,6 +297,7 @@ class LabelSchema(AmountsSchema):
     closed = _text(can_miss=True)
     over_limit = _yes()
     waiters = _yes()
+    external = fields.Nested(PlaceSchema, required=True, allow_none=True)
 
 
 class UsageRowSchema(AmountsSchema):

@@ -71,7 +71,9 @@ class ApplicationEndpoints:
 
     def use(self, call: Call) -> Reply:
         """The lock becomes use, or the amount is set."""
-        return self._reply(self.applications.use(application_id(call), _amounts(call.body)))
+        return self._reply(
+            self.applications.use(application_id(call), _amounts(call.body), call.body["external_ids"])
+        )
 
     def renew(self, call: Call) -> Reply:
         """The lease starts anew."""
@@ -142,13 +144,14 @@ class ApplicationEndpoints:
             lock_seconds=body.get("lock_seconds"),
             priority=body.get("priority", 0),
             placement=placement,
+            alternatives=body.get("alternatives", ()),
             said=said,
         )
 
     def _operation(self, index: int, body: Loaded, call: Call) -> op.ApplicationOperation:
         match body["op"]:
             case "use":
-                return op.Use(body["id"], _amounts(body))
+                return op.Use(body["id"], _amounts(body), tuple(body["external_ids"]))
             case "renew":
                 return op.Renew(body["id"], body.get("lock_seconds"))
             case "release":

@@ -11,7 +11,7 @@ from rm_service.facades.http.endpoints import Call, Endpoint, Reply, refusal
 from rm_service.facades.http.paths import instance
 from rm_service.facades.http.problems import ProblemError
 from rm_service.facades.http.rendering import Document, application_document, engine_document, page_document
-from rm_service.facades.http.request_schemas import EngineSchema, SelectorQuery, UseSchema
+from rm_service.facades.http.request_schemas import EngineSchema, ReportSchema, SelectorQuery
 from rm_service.ledger.queries.engines import EngineRecord
 from rm_service.services.applications import Applications
 from rm_service.services.engines import Engines
@@ -41,6 +41,7 @@ class EngineEndpoints:
             node=body.get("node"),
             resource=_amounts(body),
             tags=body["tags"],
+            external_ids=tuple(body["external_ids"]),
         )
         return self._reply(self.engines.register(operation))
 
@@ -113,7 +114,7 @@ def endpoints(handlers: EngineEndpoints) -> list[Endpoint]:
             "A sign of life, with what is used now",
             _GROUP,
             {200: engine},
-            body=UseSchema(),
+            body=ReportSchema(),
             body_needed=False,
             example={"resource": {"memory": "1Gi"}},
             problems=(Code.UNKNOWN_ENGINE, Code.OVERFLOW),

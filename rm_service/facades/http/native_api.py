@@ -9,6 +9,7 @@ from rm_service.facades.http import (
     engine_endpoints,
     limit_endpoints,
     node_endpoints,
+    provider_endpoints,
     resource_manager_endpoints,
 )
 from rm_service.facades.http.application_polls import ApplicationPolls
@@ -27,6 +28,7 @@ from rm_service.ledger.tailer import Tailer
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
 from rm_service.services.engines import Engines
+from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
 
@@ -40,6 +42,7 @@ class Services:
     engines: Engines
     limits: Limits
     books: Books
+    external: ExternalResources
 
 
 def native_endpoints(services: Services) -> list[Endpoint]:
@@ -54,6 +57,7 @@ def native_endpoints(services: Services) -> list[Endpoint]:
         *resource_manager_endpoints.endpoints(
             resource_manager_endpoints.ResourceManagerEndpoints(services.books)
         ),
+        *provider_endpoints.endpoints(provider_endpoints.ProviderEndpoints(services.external)),
     ]
 
 

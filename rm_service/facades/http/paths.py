@@ -22,11 +22,16 @@ def application_id(call: Call) -> str:
 
 def instance(call: Call) -> str:
     """The name of a node or engine in the path. Raises ProblemError."""
-    name = call.path["instance"]
+    return checked_name(call, "instance")
+
+
+def checked_name(call: Call, part: str) -> str:
+    """This part of the path, which names something. Raises ProblemError."""
+    name = call.path[part]
     try:
         check_instance(name)
     except ValidationError as error:
-        raise invalid_fields({"instance": [str(message) for message in error.messages]}) from error
+        raise invalid_fields({part: [str(message) for message in error.messages]}) from error
     return name
 
 

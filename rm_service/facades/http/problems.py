@@ -50,7 +50,11 @@ PROBLEMS: Mapping[str, Problem] = {
     ),
     Code.UNKNOWN_ENGINE: Problem(HTTPStatus.NOT_FOUND, "No engine is registered under this instance."),
     Code.UNKNOWN_LIMIT: Problem(HTTPStatus.NOT_FOUND, "No limit has this id."),
+    Code.UNKNOWN_PROVIDER: Problem(HTTPStatus.NOT_FOUND, "No external provider has this type and name."),
     # It does not go with what is there.
+    Code.PROVIDER_TIE: Problem(
+        HTTPStatus.CONFLICT, "Another provider's `labels` are as specific, and both could match one label."
+    ),
     Code.ID_REUSED: Problem(HTTPStatus.CONFLICT, "The id belongs to another request; `field` differs."),
     Code.ENGINE_EXISTS: Problem(HTTPStatus.CONFLICT, "The engine, or its application, is taken by another."),
     Code.WRONG_NODE: Problem(
@@ -160,6 +164,7 @@ def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
         "protected": shortfall.protected,
         "locked": shortfall.locked,
         "used": shortfall.used,
+        "others": shortfall.others,
         "reason": shortfall.reason,
     }
 

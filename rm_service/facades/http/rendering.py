@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rm_service.domain.accounts import Account
-from rm_service.domain.amounts import without_zeros
+from rm_service.domain.amounts import minus, plus, without_zeros
 from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.events import Event
 from rm_service.domain.limits import Limit
@@ -57,8 +57,14 @@ def application_document(
         "client": application.client,
         "parent": application.parent,
         "phase": application.standing.phase if application.standing is not None else None,
+        "external": _external(application),
         "transitions": transitions(application),
     }
+
+
+def _external(application: Application) -> Document | None:
+    external = application.external
+    return None if external is None else {"ids": list(external.ids), "shown": external.shown}
 
 
 def _placement(application: Application) -> Document | None:
@@ -151,6 +157,25 @@ def label_document(account: Account) -> Document:
         "closed": account.balance.closed,
         "over_limit": account.over_limit(),
         "waiters": account.balance.first_priority is not None,
+        "external": _place(account),
+    }
+
+
+def _place(account: Account) -> Document | None:
+    """What an external manager was last seen to say of the label."""
+    balance, observation = account.balance, account.balance.observation
+    if observation is None:
+        return None
+    held = plus(balance.locked, balance.used)
+    return {
+        "provider": observation.provider,
+        "observed": observation.observed,
+        "others": without_zeros(minus(observation.observed, balance.seen)),
+        "observed_at": time_text(observation.at),
+        "stale_at": time_or_none(observation.stale_at),
+        "ignored_when_stale": observation.ignored_when_stale,
+        "seen": without_zeros(balance.seen),
+        "unseen": without_zeros(minus(held, balance.seen)),
     }
 
 

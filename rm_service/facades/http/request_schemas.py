@@ -26,6 +26,8 @@ from rm_service.facades.http.fields import (
 MAX_PAGE = 1000
 MAX_OPERATIONS = 1000
 MAX_DEVICES = 4096
+MAX_ALTERNATIVES = 8
+MAX_EXTERNAL_IDS = 16
 
 Loaded = dict[str, Any]
 
@@ -47,6 +49,14 @@ class ApplySchema(Schema):
     lock_seconds = WholeField(1, MAX_SECONDS, metadata={"description": "How long an unused lock lasts."})
     priority = WholeField(-1_000_000_000, 1_000_000_000, metadata={"description": "Higher goes first."})
     placement = fields.Nested(PlacementSchema)
+    alternatives = fields.List(
+        TagsField(),
+        validate=validate.Length(1, MAX_ALTERNATIVES),
+        metadata={
+            "description": "Tags to take instead, in the order of preference, where there is no room.",
+            "examples": [[{"yarnCluster": "c2", "yarnQueue": "root.spare"}]],
+        },
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def check(self, data: Loaded, **_: object) -> None:
@@ -62,10 +72,28 @@ class ApplySchema(Schema):
             raise ValidationError("the tag node names one already", "placement")
 
 
-class UseSchema(Schema):
+class ReportSchema(Schema):
     """What is really used; a dimension that is not named keeps its amount."""
 
     resource = AmountsField()
+
+
+def _external_ids() -> fields.List[Any]:
+    return fields.List(
+        InstanceField(),
+        load_default=(),
+        validate=validate.Length(max=MAX_EXTERNAL_IDS),
+        metadata={
+            "description": "What the application is called by its external manager; several add up.",
+            "examples": [["application_1700000000000_0001"]],
+        },
+    )
+
+
+class UseSchema(ReportSchema):
+    """What is really used, and what the application is called elsewhere."""
+
+    external_ids = _external_ids()
 
 
 class RenewSchema(Schema):
@@ -212,6 +240,7 @@ class EngineSchema(Schema):
     node = InstanceField()
     resource = AmountsField()
     tags = TagsField(load_default=dict)
+    external_ids = _external_ids()
 
 
 class LimitSchema(Schema):

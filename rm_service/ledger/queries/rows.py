@@ -36,6 +36,7 @@ def application_of(row: RowMapping) -> Application:
     values["label_ids"] = tuple(values["label_ids"])
     values["waits_on"] = tuple(values["waits_on"])
     values["standing"] = None if values["standing"] is None else Standing(**values["standing"])
+    values["alternatives"] = tuple(values["alternatives"] or ())
     values["external"] = external_of(values["external"])
     return Application(**values)
 

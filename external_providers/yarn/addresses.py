@@ -1,0 +1,109 @@
+"""Which of a cluster's ResourceManagers is the active one, and questions to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from external_providers.base import DeniedError, MalformedError, ProviderError, UnreachableError
+from external_providers.yarn.fetching import Question, RedirectedError, StandbyError, fetch, origin
+from external_providers.yarn.json_tolerance import Object, member, text
+from external_providers.yarn.sessions import Deadline, Lent, Sessions
+
+INFO = "/ws/v1/cluster/info"
+ACTIVE = "ACTIVE"
+
+
+class Cluster:
+    """The ResourceManagers of one record. For several threads at once.
+
+    The active one is remembered until it does not answer. Only the addresses of the record are ever asked:
+    a redirect can choose among them, it cannot lead our credentials elsewhere.
+    """
+
+    def __init__(self, params: Mapping[str, Any]) -> None:
+        self.params = params
+        self.queue_names: frozenset[str] = frozenset()
+        """Those of the last tree that was read."""
+        self._addresses: list[str] = list(dict.fromkeys(params["addresses"]))
+        self._sessions = Sessions(params)
+        self._active: str | None = self._addresses[0] if len(self._addresses) == 1 else None
+
+    def ask(self, path: str, deadline: Deadline) -> Object:
+        """The active one's answer. Raises ProviderError."""
+        with self._sessions.lend() as lent:
+            address = self._active or self._find_active(lent, deadline)
+            try:
+                answer = self._fetch(address, path, deadline, lent)
+            except (UnreachableError, RedirectedError) as error:
+                self._forget(address)
+                address = self._other(address, error, lent, deadline)
+                answer = self._fetch(address, path, deadline, lent)
+            self._remember(address)
+            return answer
+
+    def info(self, deadline: Deadline) -> tuple[str, Object]:
+        """The address of the active one, and what it says of itself. Raises ProviderError."""
+        with self._sessions.lend() as lent:
+            return self._look_around(lent, deadline)
+
+    def close(self) -> None:
+        self._sessions.close()
+
+    def _fetch(self, address: str, path: str, deadline: Deadline, lent: Lent) -> Object:
+        return fetch(Question(address, path, deadline, self.params), lent)
+
+    def _other(self, address: str, error: ProviderError, lent: Lent, deadline: Deadline) -> str:
+        """Whom to ask after one did not answer as the active one. Raises its error if there is nobody."""
+        if len(self._addresses) == 1 or deadline.passed:
+            raise error
+        if isinstance(error, StandbyError | RedirectedError):
+            named = self._at(error.location)
+            if named is not None and named != address:
+                return named
+        return self._find_active(lent, deadline)
+
+    def _find_active(self, lent: Lent, deadline: Deadline) -> str:
+        return self._look_around(lent, deadline)[0]
+
+    def _look_around(self, lent: Lent, deadline: Deadline) -> tuple[str, Object]:
+        """Ask each what it is; one that does not answer leaves the others their share of the time."""
+        faults: list[ProviderError] = []
+        for number, address in enumerate(self._addresses):
+            share = deadline.share(len(self._addresses) - number)
+            try:
+                info = member(self._fetch(address, INFO, share, lent), "clusterInfo")
+                if not info:
+                    raise MalformedError(f"{address}: clusterInfo is missing")
+            except ProviderError as error:
+                faults.append(error)
+                continue
+            if _state(info) == ACTIVE:
+                self._remember(address)
+                return address, info
+            faults.append(StandbyError(f"{address} is {_state(info)}"))
+        raise _worst(faults)
+
+    def _remember(self, address: str) -> None:
+        self._active = address
+
+    def _forget(self, address: str) -> None:
+        if self._active == address and len(self._addresses) > 1:
+            self._active = None
+
+    def _at(self, location: str) -> str | None:
+        """The address of ours at that place."""
+        place = origin(location)
+        return next((one for one in self._addresses if place and origin(one) == place), None)
+
+
+def _state(info: Object) -> str:
+    """Before there was high availability there was no word for it."""
+    return text(info, "haState").upper() or ACTIVE
+
+
+def _worst(faults: list[ProviderError]) -> ProviderError:
+    """One error for all: of the kind that an operator has to look at first."""
+    reasons = "; ".join(map(str, faults))
+    for kind in (DeniedError, MalformedError):
+        if any(isinstance(fault, kind) for fault in faults):
+            return kind(reasons)
+    return UnreachableError(reasons)

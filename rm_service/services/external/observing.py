@@ -1,0 +1,160 @@
+"""Telling the ledger what was seen of external places: after each look, and before somebody asks there.
+
+Nothing is fetched here. A place that nobody uses is not written down until somebody asks for it; then what
+was seen of it last goes into the same batch, before the question.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from external_providers.base import ExternalApplication, Identity
+from rm_service.domain import operations as op
+from rm_service.domain.amounts import NOTHING, Amounts, plus, same
+from rm_service.domain.providers import StalePolicy, StoredProvider
+from rm_service.domain.tags import Tags, label_key
+from rm_service.ledger.ledger import Ledger
+from rm_service.ledger.queries.external import Tenant, UsedPlace, used_places
+from rm_service.services.external.snapshots import Key, Snapshot, Snapshots
+from rm_service.services.external.sources import Source
+
+OUR_TAG = "rm-"
+"""An external application that carries this word and an id of ours is that application."""
+UNOBSERVED = "unobserved"
+"""Why a place takes nothing new: nobody has been able to look at it yet."""
+NO_SUCH_PLACE = "no_such_place"
+"""The manager was looked at, and has no place of this name."""
+PLACE_CLOSED = "place_closed"
+"""The manager takes nothing new there."""
+CHUNK = 200
+"""Observations of a batch: others ask between them."""
+MAX_TOLD = 100_000
+
+
+class Followed(Protocol):
+    """The providers that this process follows."""
+
+    snapshots: Snapshots
+
+    def speaking_for(self, type_: str, tags: Tags) -> tuple[StoredProvider, Identity] | None:
+        """Which of them speaks for a label of these tags, and what kind it is of."""
+
+
+class Observing:
+    """Writes into the ledger what the refresher sees. Its methods may be called from any thread."""
+
+    def __init__(self, ledger: Ledger, followed: Followed) -> None:
+        self._ledger = ledger
+        self._followed = followed
+        self._told: dict[str, float | None] = {}
+        """By label: of which look it was told last; None: of none, there was none."""
+        self.unseen: dict[Key, Amounts] = {}
+        """By provider: what was promised in its places and not shown, as of the last look but one."""
+
+    def refreshed(self, source: Source, _snapshot: Snapshot) -> None:
+        """There is a newer look at a provider: tell of all of its places in use.
+
+        Raises what the ledger raises.
+        """
+        observations: list[op.Observe] = []
+        unseen: Amounts = NOTHING
+        for place in self._used(source.identity):
+            speaking = self._followed.speaking_for(source.stored.type, place.tags)
+            if speaking is not None and speaking[0].key == source.stored.key:
+                observations.append(self._observation(*speaking, place))
+                unseen = plus(unseen, place.unseen)
+        self._submit(observations)
+        self.unseen[source.key] = unseen
+
+    def removed(self, stored: StoredProvider, identity: Identity) -> None:
+        """A provider is gone: places for which nobody speaks now take nothing new."""
+        left = [
+            each
+            for each in self._used(identity)
+            if self._followed.speaking_for(stored.type, each.tags) is None
+        ]
+        self._submit([op.Observe(each.tags, stored.key, None, closed=UNOBSERVED) for each in left])
+        self._told.clear()
+        self.unseen.pop((stored.type, stored.name), None)
+
+    def _used(self, identity: Identity) -> list[UsedPlace]:
+        rules = self._ledger.book().rules
+        with self._ledger.readers.connect() as connection:
+            return used_places(connection, rules, identity.type, identity.cluster_key)
+
+    def before(self, tags: Tags) -> list[op.Observe]:
+        """What the ledger is to be told before somebody asks with these tags: mostly nothing."""
+        observations = []
+        for label in self._ledger.book().rules.labels_for(tags):
+            if label.rule.external is None:
+                continue
+            speaking = self._followed.speaking_for(label.rule.external, label.tags)
+            if speaking is None:
+                continue
+            snapshot = self._followed.snapshots.latest(speaking[0].type, speaking[0].name)
+            if label.key in self._told and self._told[label.key] == _look(snapshot):
+                continue
+            observations.append(self._observation(*speaking, UsedPlace(label.tags)))
+        return observations
+
+    def _observation(self, stored: StoredProvider, identity: Identity, used: UsedPlace) -> op.Observe:
+        snapshots = self._followed.snapshots
+        snapshot = snapshots.latest(stored.type, stored.name)
+        if len(self._told) >= MAX_TOLD:
+            self._told.clear()
+        self._told[label_key(used.tags)] = _look(snapshot)
+        age = 0 if snapshot is None else snapshots.age_in_microseconds(snapshot)
+        return observation(stored, identity, used, snapshot, age)
+
+    def _submit(self, observations: Sequence[op.Observe]) -> None:
+        for start in range(0, len(observations), CHUNK):
+            self._ledger.submit(observations[start : start + CHUNK])
+
+
+def _look(snapshot: Snapshot | None) -> float | None:
+    return None if snapshot is None else snapshot.began
+
+
+def observation(
+    stored: StoredProvider, identity: Identity, used: UsedPlace, snapshot: Snapshot | None, age: int
+) -> op.Observe:
+    """What the ledger is told of one place. `age` of the snapshot in microseconds."""
+    place = None if snapshot is None else snapshot.places.get(used.tags.get(identity.place_key, ""))
+    policy = stored.stale_policy
+    told = {
+        "tags": used.tags,
+        "provider": stored.key,
+        "age": age,
+        "stale_seconds": None if policy is StalePolicy.LAST_KNOWN else stored.stale_seconds,
+        "ignored_when_stale": policy is StalePolicy.IGNORE,
+    }
+    if snapshot is None or place is None:
+        return op.Observe(total=None, closed=UNOBSERVED if snapshot is None else NO_SUCH_PLACE, **told)  # type: ignore[arg-type]
+    listed = [each for each in snapshot.applications if each.place == place.name]
+    return op.Observe(
+        total=place.total,
+        observed=place.used,
+        protected=stored.protected,
+        closed=None if place.open else PLACE_CLOSED,
+        shown=shown_of(used.tenants, listed),
+        **told,  # type: ignore[arg-type]
+    )
+
+
+def shown_of(tenants: Sequence[Tenant], listed: Iterable[ExternalApplication]) -> dict[str, Amounts]:
+    """What the list has of each of our applications, by our ids; only of those of which it has changed.
+
+    An external application is ours if it carries our id as a word, `rm-ID`, or if an engine of ours said that
+    it is called so. If several said so it is that of the oldest: it is counted once.
+    """
+    owners: dict[str, str] = {}
+    for tenant in reversed(tenants):
+        owners |= dict.fromkeys(tenant.external_ids, tenant.id)
+    ours = {tenant.id for tenant in tenants}
+    found: dict[str, Amounts] = {}
+    for application in listed:
+        named = (tag.removeprefix(OUR_TAG) for tag in application.tags if tag.startswith(OUR_TAG))
+        owner = next((each for each in named if each in ours), owners.get(application.id))
+        if owner is not None:
+            found[owner] = plus(found.get(owner, NOTHING), application.allocated)
+    shown = {tenant.id: found.get(tenant.id, NOTHING) for tenant in tenants}
+    return {tenant.id: shown[tenant.id] for tenant in tenants if not same(shown[tenant.id], tenant.shown)}
