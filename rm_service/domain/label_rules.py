@@ -115,6 +115,7 @@ class LabelRules:
             {key: separator for rule in self._declared for key, separator in rule.separators}
         )
         self._by_keys = {rule.keys: rule for rule in self.rules}
+        self.external = tuple([rule for rule in self.rules if rule.external is not None])
         self.keys: tuple[str, ...] = tuple(sorted(frozenset().union(*self._named_keys())))
         """Every tag key on which it depends what is charged."""
         # A label is made once for each combination of values, not once an application: this is the hot path.

@@ -255,7 +255,7 @@ class View:
         partitions = set()
         for account in self.accounts_of(label_ids):
             self.wake(account)
-            if account.is_capacity:
+            if account.is_capacity and not account.label.is_external:
                 partitions.add(account.label.partition)
         if partitions:
             for pool in (*self.lookup.pools(), *self.joined_pools.values()):

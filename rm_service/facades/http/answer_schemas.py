@@ -132,7 +132,12 @@ class ShortfallSchema(Schema):
     protected = _whole()
     locked = _whole()
     used = _whole()
-    others = _whole()
+    others = fields.Integer(
+        strict=True,
+        metadata={
+            "description": "Only on an external label: what is used there and is not known to be ours."
+        },
+    )
     reason = _text(
         metadata={"description": "`short`, `waiters_ahead`, `draining`, `lost`, `no_node_fits`, …"}
     )

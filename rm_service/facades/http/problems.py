@@ -155,6 +155,7 @@ def refusal_document(refused: Refused, *, asked_for: bool = False) -> dict[str, 
 
 def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
     """One label and dimension that is short, with every amount that led to it."""
+    others = {"others": shortfall.others} if shortfall.others else {}
     return {
         "label": label_tags(shortfall.label),
         "dimension": shortfall.dimension,
@@ -164,7 +165,7 @@ def shortfall_document(shortfall: Shortfall) -> dict[str, object]:
         "protected": shortfall.protected,
         "locked": shortfall.locked,
         "used": shortfall.used,
-        "others": shortfall.others,
+        **others,
         "reason": shortfall.reason,
     }
 

@@ -83,8 +83,11 @@ class Observing:
 
     def before(self, tags: Tags) -> list[op.Observe]:
         """What the ledger is to be told before somebody asks with these tags: mostly nothing."""
+        rules = self._ledger.book().rules
+        if not any(rule.applies(tags.keys()) for rule in rules.external):
+            return []
         observations = []
-        for label in self._ledger.book().rules.labels_for(tags):
+        for label in rules.labels_for(tags):
             if label.rule.external is None:
                 continue
             speaking = self._followed.speaking_for(label.rule.external, label.tags)
