@@ -7,11 +7,15 @@ was seen of it last goes into the same batch, before the question.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
 from external_providers.base import ExternalApplication, Identity
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import NOTHING, Amounts, plus, same
 from rm_service.domain.providers import StalePolicy, StoredProvider
 from rm_service.domain.tags import Tags, label_key
+from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.external import Tenant, UsedPlace, used_places
 from rm_service.services.external.snapshots import Key, Snapshot, Snapshots
@@ -28,6 +32,8 @@ PLACE_CLOSED = "place_closed"
 CHUNK = 200
 """Observations of a batch: others ask between them."""
 MAX_TOLD = 100_000
+
+_log = structlog.get_logger(__name__)
 
 
 class Followed(Protocol):
@@ -51,10 +57,15 @@ class Observing:
         """By provider: what was promised in its places and not shown, as of the last look but one."""
 
     def refreshed(self, source: Source, _snapshot: Snapshot) -> None:
-        """There is a newer look at a provider: tell of all of its places in use.
-
-        Raises what the ledger raises.
+        """There is a newer look at a provider: tell of all of its places in use. If the ledger cannot be told
+        now, the next look is another try.
         """
+        try:
+            self._tell(source)
+        except (SQLAlchemyError, LedgerUnavailableError, OutcomeUnknownError, LedgerClosedError) as error:
+            _log.warning("places_not_told", provider=source.stored.key, error=str(error).strip())
+
+    def _tell(self, source: Source) -> None:
         observations: list[op.Observe] = []
         unseen: Amounts = NOTHING
         for place in self._used(source.identity):
