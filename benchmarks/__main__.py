@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import (
     embedded,
     engine,
+    external,
     growth,
     http_batch,
     http_single,
@@ -34,6 +35,7 @@ BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "waiting": waiting.measure,
     "placement": placement.measure,
     "streams": streams.measure,
+    "external": external.measure,
     "replicas": replicas.measure,
     "sqlite": embedded.measure,
     "si-floor": si_floor.measure,

@@ -1,6 +1,7 @@
 """Which providers there are: what is stored is taken over whenever it has changed, on every replica."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
@@ -32,6 +33,15 @@ class Stored(Protocol):
     def open(self, stored: StoredProvider) -> Source: ...
 
     def identity_of(self, type_: str) -> Identity | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has changed of the stored providers."""
+
+    gone: Sequence[StoredProvider] = ()
+    going_on: Sequence[Source] = ()
+    """Those of which what was seen still holds: how it is to be judged may be another way."""
 
 
 class Following:
@@ -66,25 +76,25 @@ class Following:
         self._ended = True
         self.feeds.clear()
 
-    def follow(self) -> list[StoredProvider]:
-        """Take over what has changed; those that are gone. While nothing can be read all stays as it is."""
+    def follow(self) -> Changes:
+        """Take over what has changed. While nothing can be read all stays as it is."""
         with self._one_at_a_time:
             try:
                 generation = self._stored.generation()
                 if generation == self._generation:
                     self._unreadable = False
-                    return []
+                    return Changes()
                 stored = self._stored.all()
             except (SQLAlchemyError, ValueError) as error:
                 if not self._unreadable:
                     _log.warning("providers_unreadable", error=str(getattr(error, "orig", error)).strip())
                 self._unreadable = True
-                return []
+                return Changes()
             known = {key: feed.stored.version for key, feed in list(self.feeds.items())}
             changed = [each for each in stored if known.get((each.type, each.name)) != each.version]
-            gone = self._take_over(stored, [(each, self._open(each)) for each in changed])
+            changes = self._take_over(stored, [(each, self._open(each)) for each in changed])
             self._generation, self._unreadable = generation, False
-            return gone
+            return changes
 
     def _open(self, stored: StoredProvider) -> Source | str:
         try:
@@ -95,12 +105,13 @@ class Following:
 
     def _take_over(
         self, stored: Sequence[StoredProvider], opened: Sequence[tuple[StoredProvider, Source | str]]
-    ) -> list[StoredProvider]:
-        """Have a feed for each that is stored; those that are gone."""
+    ) -> Changes:
+        """Have a feed for each that is stored."""
+        going_on: list[Source] = []
         kept = {(each.type, each.name) for each in stored}
         with self._lock:
             if self._ended:
-                return []
+                return Changes()
             gone = [feed for key, feed in self.feeds.items() if key not in kept]
             left = list(gone)
             for feed in gone:
@@ -111,11 +122,13 @@ class Following:
                 if before is None or not self._goes_on(before, each, source):
                     left += [] if before is None else [before]
                     self._begin(each, source)
+                elif not isinstance(source, str):
+                    going_on.append(source)
             self._ordered = _ordered(stored)
         for feed in left:
             for future in feed.futures():
                 fail(future, "the provider was changed")
-        return [feed.stored for feed in gone]
+        return Changes([feed.stored for feed in gone], going_on)
 
     def _goes_on(self, feed: Feed, stored: StoredProvider, source: Source | str) -> bool:
         """Whether a feed stays with what it has seen, because the same manager is asked the same."""

@@ -36,6 +36,10 @@ MAX_TOLD = 100_000
 _log = structlog.get_logger(__name__)
 
 
+Told = tuple[int, float | None]
+"""The version of the provider that spoke, and when its look began; None: there was none."""
+
+
 class Followed(Protocol):
     """The providers that this process follows."""
 
@@ -51,8 +55,8 @@ class Observing:
     def __init__(self, ledger: Ledger, followed: Followed) -> None:
         self._ledger = ledger
         self._followed = followed
-        self._told: dict[str, float | None] = {}
-        """By label: of which look it was told last; None: of none, there was none."""
+        self._told: dict[str, Told] = {}
+        """By label: what it was told last."""
         self.unseen: dict[Key, Amounts] = {}
         """By provider: what was promised in its places and not shown, as of the last look but one."""
 
@@ -105,7 +109,7 @@ class Observing:
             if speaking is None:
                 continue
             snapshot = self._followed.snapshots.latest(speaking[0].type, speaking[0].name)
-            if label.key in self._told and self._told[label.key] == _look(snapshot):
+            if self._told.get(label.key) == _told(speaking[0], snapshot):
                 continue
             observations.append(self._observation(*speaking, UsedPlace(label.tags)))
         return observations
@@ -115,7 +119,7 @@ class Observing:
         snapshot = snapshots.latest(stored.type, stored.name)
         if len(self._told) >= MAX_TOLD:
             self._told.clear()
-        self._told[label_key(used.tags)] = _look(snapshot)
+        self._told[label_key(used.tags)] = _told(stored, snapshot)
         age = 0 if snapshot is None else snapshots.age_in_microseconds(snapshot)
         return observation(stored, identity, used, snapshot, age)
 
@@ -124,8 +128,8 @@ class Observing:
             self._ledger.submit(observations[start : start + CHUNK])
 
 
-def _look(snapshot: Snapshot | None) -> float | None:
-    return None if snapshot is None else snapshot.began
+def _told(stored: StoredProvider, snapshot: Snapshot | None) -> Told:
+    return stored.version, None if snapshot is None else snapshot.began
 
 
 def observation(

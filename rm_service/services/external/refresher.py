@@ -116,8 +116,13 @@ class Refresher:
 
     def tick(self) -> None:
         """Take over what has changed, give up what hangs, start what is due."""
-        for gone in self._following.follow():
+        changes = self._following.follow()
+        for gone in changes.gone:
             self._tell_removed(gone)
+        for source in changes.going_on:
+            snapshot = self.snapshots.latest(*source.key)
+            if snapshot is not None:
+                self._deliver(source, snapshot)
         with self._lock:
             now = self._clocks.monotonic()
             given_up = [
