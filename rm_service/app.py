@@ -8,6 +8,7 @@ import structlog
 from flask import Flask
 from sqlalchemy import func, select
 
+from rm_service.domain.providers import StalePolicy
 from rm_service.facades.http.http_app import create_app
 from rm_service.facades.http.native_api import Services, native_endpoints, stream_routes
 from rm_service.facades.http.system_pages import add_system_pages
@@ -27,6 +28,9 @@ from rm_service.services.engines import Engines
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys
 from rm_service.services.external.metrics import ProviderMetrics
+from rm_service.services.limit_sources.http_source import http_limit_sources
+from rm_service.services.limit_sources.limit_sources import LimitSources, SourceSettings
+from rm_service.services.limit_sources.metrics import SourceMetrics
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
 from rm_service.services.observed import ObservedLedger
@@ -64,10 +68,36 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
     )
 
 
-def services_of(ledger: Ledger, settings: Settings, external: ExternalResources) -> Services:
+def limit_sources_of(ledger: Ledger, settings: Settings, metrics: Metrics) -> LimitSources | None:
+    """Who keeps the limits as a configuration service says; None: there is no such service."""
+    if settings.limits_url is None:
+        return None
+    source_settings = SourceSettings(
+        key_sets=settings.limits_keys,
+        refresh_seconds=settings.limits_refresh_seconds,
+        stale_seconds=settings.limits_stale_seconds,
+        stale_policy=StalePolicy(settings.limits_stale_policy),
+        timeout_seconds=settings.limits_timeout_seconds,
+    )
+    return http_limit_sources(
+        ledger,
+        settings.limits_url,
+        source_settings,
+        token_file=settings.limits_token_file,
+        metrics=SourceMetrics(metrics.registry),
+    )
+
+
+def services_of(
+    ledger: Ledger,
+    settings: Settings,
+    external: ExternalResources,
+    limit_sources: LimitSources | None = None,
+) -> Services:
     """The use cases on one ledger."""
+    unknown_limits = None if limit_sources is None else limit_sources.unknown
     return Services(
-        applications=Applications(ledger, settings.lock_seconds, external.observing.before),
+        applications=Applications(ledger, settings.lock_seconds, external.observing.before, unknown_limits),
         nodes=Nodes(ledger, settings.node_silence_seconds),
         engines=Engines(ledger, settings.engine_silence_seconds),
         limits=Limits(ledger),
@@ -101,6 +131,7 @@ class Service:
     sweeper: Sweeper = field(init=False)
     tailer: Tailer = field(init=False)
     external: ExternalResources = field(init=False)
+    limit_sources: LimitSources | None = field(init=False)
     wsgi_app: Flask = field(init=False)
     scheduler_interface: SchedulerInterface = field(init=False)
     server: HttpServer = field(init=False)
@@ -130,7 +161,8 @@ class Service:
             Keys.of_file(settings.secret_key_file),
             metrics=ProviderMetrics(self.metrics.registry),
         )
-        services = services_of(self.ledger, settings, self.external)
+        self.limit_sources = limit_sources_of(self.ledger, settings, self.metrics)
+        services = services_of(self.ledger, settings, self.external, self.limit_sources)
         endpoints = native_endpoints(services)
         self.wsgi_app = create_app(
             endpoints, authentication, max_body=settings.max_body_bytes, request_log=request_log
@@ -173,6 +205,9 @@ class Service:
             self.sweeper.start()
             undone.callback(self.external.stop)
             self.external.start()
+            if self.limit_sources is not None:
+                undone.callback(self.limit_sources.stop)
+                self.limit_sources.start()
             self.scheduler_interface.start()
             undone.callback(self.scheduler_interface.stop, 0.0)
             self.server.start()
@@ -182,6 +217,8 @@ class Service:
         """Take no new requests, answer those that were accepted, then end everything behind them."""
         self.server.stop(GRACE_SECONDS)
         self.scheduler_interface.stop(GRACE_SECONDS)
+        if self.limit_sources is not None:
+            self.limit_sources.stop()
         self.external.stop()
         self.sweeper.stop()
         self.tailer.stop()

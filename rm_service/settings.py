@@ -1,10 +1,11 @@
 """The service's settings: the defaults of config/default.yaml, a file over them, the environment over all."""
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from marshmallow import Schema, ValidationError, fields, validate
@@ -12,6 +13,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from rm_service.bundled import bundled
+from rm_service.domain.declared_rules import MAX_RULE_KEYS as MAX_LIMIT_KEYS
+from rm_service.domain.tags import key_fault
 
 PREFIX = "RM_"
 NOT_OURS = frozenset({"RM_URL", "RM_TOKEN", "RM_TOKEN_FILE"})
@@ -44,6 +47,13 @@ class Settings:
     node_silence_seconds: int
     engine_silence_seconds: int
     wait_age_seconds: int
+    limits_url: str | None
+    limits_keys: Sequence[tuple[str, ...]]
+    limits_token_file: str | None
+    limits_refresh_seconds: int
+    limits_stale_seconds: int
+    limits_stale_policy: str
+    limits_timeout_seconds: int
     si_policies: str | None
     si_resync_seconds: int
     si_echo_seconds: int
@@ -72,9 +82,11 @@ class Settings:
         return self.http_bind if self.grpc_bind == OFF or not is_loopback(self.http_bind) else self.grpc_bind
 
     def shown(self) -> dict[str, object]:
-        """The effective settings for a log: without rules, and without the password of the database."""
+        """The effective settings for a log: without rules, and without what is secret in addresses."""
         shown = asdict(self)
         del shown["rules"]
+        if self.limits_url is not None:
+            shown["limits_url"] = urlsplit(self.limits_url)._replace(query="").geturl()
         shown["database_url"] = make_url(self.database_url).render_as_string(hide_password=True)
         return shown
 
@@ -86,6 +98,37 @@ class _WholeNumber(fields.Integer):
         if isinstance(value, bool | float):
             raise self.make_error("invalid")
         return super()._deserialize(value, attr, data, **kwargs)
+
+
+class _KeySets(fields.Field[list[tuple[str, ...]]]):
+    """Sets of tag keys: a list of lists, or a text like `user,user+creator+engineType`. Each is sorted."""
+
+    def _deserialize(self, value: object, *_: object, **__: object) -> list[tuple[str, ...]]:
+        if isinstance(value, str):
+            value = [part.split("+") for part in value.replace(" ", "").split(",")]
+        if not isinstance(value, list) or not all(isinstance(keys, list | tuple) for keys in value):
+            raise ValidationError("must be a list of lists of tag keys, or like user,user+creator")
+        sets = [tuple(sorted(set(keys))) for keys in map(_checked_keys, value)]
+        return list(dict.fromkeys(sets))
+
+
+def _checked_keys(keys: Sequence[object]) -> list[str]:
+    fault = next((f"{key}: {fault}" for key in keys if (fault := key_fault(key))), None)
+    if fault or not 1 <= len(keys) <= MAX_LIMIT_KEYS:
+        raise ValidationError(fault or f"a set has 1 to {MAX_LIMIT_KEYS} tag keys")
+    return [str(key) for key in keys]
+
+
+def _check_http_url(text: str) -> None:
+    try:
+        parts = urlsplit(text)
+        whole = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        whole = False
+    if not whole or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValidationError("must begin with http:// or https:// and name a host")
+    if "@" in urlsplit(text).netloc:
+        raise ValidationError("holds no user name and password: a token stands in limits_token_file")
 
 
 def _check_address(text: str) -> None:
@@ -135,6 +178,13 @@ _SCHEMA = Schema.from_dict(
         "node_silence_seconds": _from(1, 30 * _DAY),
         "engine_silence_seconds": _from(1, 30 * _DAY),
         "wait_age_seconds": _from(0, 30 * _DAY),
+        "limits_url": fields.String(required=True, allow_none=True, validate=_check_http_url),
+        "limits_keys": _KeySets(required=True),
+        "limits_token_file": fields.String(required=True, allow_none=True),
+        "limits_refresh_seconds": _from(1, _DAY),
+        "limits_stale_seconds": _from(1, 365 * _DAY),
+        "limits_stale_policy": _one_of("deny", "last_known", "ignore"),
+        "limits_timeout_seconds": _from(1, 60),
         "si_policies": fields.String(required=True, allow_none=True),
         "si_resync_seconds": _from(1, 30 * _DAY),
         "si_echo_seconds": _from(0, 30 * _DAY),
@@ -230,6 +280,9 @@ def _check_together(values: Mapping[str, Any]) -> None:
         raise SettingsError("the settings", {"workers": "SQLite serves one process: needs PostgreSQL"})
     if values["si_stop_seconds"] < values["si_pause_seconds"]:
         raise SettingsError("the settings", {"si_stop_seconds": "must not be less than si_pause_seconds"})
+    if values["limits_stale_seconds"] < values["limits_refresh_seconds"]:
+        fault = "must not be less than limits_refresh_seconds"
+        raise SettingsError("the settings", {"limits_stale_seconds": fault})
     folder = values["si_policies"]
     if folder is not None and not (Path(folder) / "default.yaml").is_file():
         raise SettingsError("the settings", {"si_policies": f"{folder} holds no default.yaml"})

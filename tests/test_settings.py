@@ -83,6 +83,17 @@ def test_variables_of_others_are_let_be(name: str) -> None:
         ("DATABASE_URL", "mysql://x/y"),
         ("DATABASE_URL", "nonsense"),
         ("DATABASE_URL", "sqlite://"),
+        ("LIMITS_URL", "conf:8080"),
+        ("LIMITS_URL", "ftp://conf/limits"),
+        ("LIMITS_URL", "http://"),
+        ("LIMITS_URL", "http://conf:x/"),
+        ("LIMITS_URL", "http://conf/a b"),
+        ("LIMITS_URL", "http://rm:hunter2@conf/"),
+        ("LIMITS_KEYS", ""),
+        ("LIMITS_KEYS", "user,"),
+        ("LIMITS_KEYS", "user+!"),
+        ("LIMITS_KEYS", "a+b+c+d+e+f+g+h+i"),
+        ("LIMITS_STALE_POLICY", "maybe"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_its_variable(name: str, value: str) -> None:
@@ -108,6 +119,29 @@ def test_a_fault_in_a_file_names_the_file_and_the_key(tmp_path: Path, text: str,
         told(file)
     assert caught.value.source == str(file)
     assert list(caught.value.faults) == [fault]
+
+
+def test_limits_are_asked_for_by_sets_of_keys(tmp_path: Path) -> None:
+    assert told().limits_keys == [("user",), ("creator", "engineType", "user")]
+    assert told(None, RM_LIMITS_KEYS="user, team+app,app+team").limits_keys == [("user",), ("app", "team")]
+    assert told(written(tmp_path, "limits_keys: [[tenant]]")).limits_keys == [("tenant",)]
+
+
+@pytest.mark.parametrize("text", ["7", "[user]", "[[]]", "[[7]]", "{user: 1}"])
+def test_other_things_are_no_sets_of_keys(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        told(written(tmp_path, f"limits_keys: {text}"))
+    assert list(caught.value.faults) == ["limits_keys"]
+
+
+def test_limits_are_not_stale_before_they_are_asked_for_again() -> None:
+    with pytest.raises(SettingsError, match="limits_stale_seconds: must not be less"):
+        told(RM_LIMITS_REFRESH_SECONDS="60", RM_LIMITS_STALE_SECONDS="59")
+
+
+def test_what_is_shown_holds_no_secret_of_an_address() -> None:
+    shown = told(RM_LIMITS_URL="https://conf/limits?key=hunter2").shown()
+    assert shown["limits_url"] == "https://conf/limits"
 
 
 def test_more_than_one_process_needs_postgresql() -> None:

@@ -43,6 +43,8 @@ class Kind(StrEnum):
     ENGINE_REMOVED = "engine.removed"
     LIMIT_SET = "limit.set"
     LIMIT_REMOVED = "limit.removed"
+    LIMITS_TAKEN = "limits.taken"
+    """A limit source says something else about some tag combinations than before."""
     RULES_CHANGED = "rules.changed"
     CLIENT_REGISTERED = "client.registered"
     CLIENT_PAUSED = "client.paused"

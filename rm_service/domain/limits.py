@@ -5,7 +5,7 @@ tie goes to the literal in the key that sorts first, and the winner counts whole
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import INT64_MAX, Amounts
 from rm_service.domain.declared_rules import MAX_RULE_KEYS
@@ -13,6 +13,8 @@ from rm_service.domain.label_rules import Kind, LabelRules
 from rm_service.domain.tags import TagError, Tags, canonical_key, check_tags
 
 ANY = "*"
+OPERATOR = "operator"
+_SOURCE = "[source:"
 
 
 class LimitError(ValueError):
@@ -35,6 +37,31 @@ class Limit:
     tags: Tags
     total: Amounts
     protected: Amounts
+    owner: str | None = None
+    """Whose word it is: a resource manager's id, or a limit source (`source_owner`); None: an operator's."""
+
+    @property
+    def source(self) -> str:
+        """Whose word it is, for people: `operator`, `rm:ID`, or the name of a limit source."""
+        if self.owner is None:
+            return OPERATOR
+        if self.owner.startswith(_SOURCE):
+            return self.owner.removeprefix(_SOURCE).removesuffix("]")
+        return f"rm:{self.owner}"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTerms:
+    """What somebody says about the labels with these tags, before it has become a limit."""
+
+    tags: Tags
+    total: Amounts
+    protected: Amounts = field(default_factory=dict)
+
+
+def source_owner(name: str) -> str:
+    """The owner of what a limit source says. No resource manager's id holds brackets."""
+    return f"{_SOURCE}{name}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +127,13 @@ def check_limit(tags: object, total: Amounts, protected: Amounts, rules: LabelRu
         raise LimitError(
             "tags", f"label rule {rule.name!r} is a capacity: its total is what is registered there"
         )
-    for field, amounts in (("total", total), ("protected", protected)):
+    for part, amounts in (("total", total), ("protected", protected)):
         for dimension, amount in amounts.items():
             if not 0 <= amount <= INT64_MAX:
-                raise LimitError(f"{field}.{dimension}", "must be between 0 and 2^63 - 1")
+                raise LimitError(f"{part}.{dimension}", "must be between 0 and 2^63 - 1")
             if rule is not None and not rule.charges(dimension):
                 raise LimitError(
-                    f"{field}.{dimension}", f"label rule {rule.name!r} does not charge this dimension"
+                    f"{part}.{dimension}", f"label rule {rule.name!r} does not charge this dimension"
                 )
     for dimension, amount in protected.items():
         if dimension not in total:

@@ -23,6 +23,7 @@ from rm_service.domain.client_operations import (
     UpdateNode,
 )
 from rm_service.domain.clients import Client
+from rm_service.domain.limits import LimitTerms
 from rm_service.domain.providers import RemoveProvider, StoreProvider
 from rm_service.domain.tags import Tags
 
@@ -264,6 +265,20 @@ class SetLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeLimits:
+    """Take over what a limit source says about some tag combinations.
+
+    Those of them that `limits` does not name have none of the source's any more. Limits that somebody else
+    has set on the same tags stay.
+    """
+
+    owner: str
+    """As `source_owner` has it."""
+    combinations: Sequence[Tags]
+    limits: Sequence[LimitTerms] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveLimit:
     """Take a limit away."""
 
@@ -345,6 +360,7 @@ DecidedOperation = ApplicationOperation | NodeOperation | EngineOperation | Clie
 
 WholeLedgerOperation = (
     SetLimit
+    | TakeLimits
     | RemoveLimit
     | ChangeRules
     | ShiftDeadlines

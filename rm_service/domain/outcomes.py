@@ -22,6 +22,8 @@ class Code(StrEnum):
     ENGINE_EXISTS = "engine_exists"
     WRONG_NODE = "wrong_node"
     INVALID_LIMIT = "invalid_limit"
+    LIMITS_UNKNOWN = "limits_unknown"
+    """The source of limits cannot be asked, and without it nothing is granted."""
     INVALID_RULES = "invalid_rules"
     OVERFLOW = "overflow"
     EXPIRED = "expired"

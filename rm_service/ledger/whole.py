@@ -1,6 +1,6 @@
 """Operations on the whole ledger: limits, rules, deadlines, checkpoints. Each has a turn of its own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,19 +8,19 @@ from sqlalchemy import ColumnElement, Table, delete, insert, select, update
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import GATE_KEY
-from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND
 from rm_service.domain.clients import ClientState
 from rm_service.domain.conversions import Conversions
 from rm_service.domain.events import Kind
 from rm_service.domain.label_rules import LabelRules, RuleError
-from rm_service.domain.limits import LimitError, check_limit
+from rm_service.domain.limits import LimitError, LimitTerms, check_limit
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.providers import provider_key, tied_with
-from rm_service.domain.tags import Tags, label_key
+from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.checkpoints import write_checkpoint
 from rm_service.ledger.client_state import note_who_is_away, set_client_state, wake_gate
+from rm_service.ledger.limit_rows import is_anothers, replace_limits, store_limit
 from rm_service.ledger.providers import read_providers, remove_provider, store_provider
 from rm_service.ledger.recount import recount
 from rm_service.ledger.registration import note_registration
@@ -72,17 +72,34 @@ class _Change:
         except (LimitError, RuleError) as error:
             field = error.field if isinstance(error, LimitError) else "tags"
             return Refused(Code.INVALID_LIMIT, str(error), field=field), set()
-        if operation.client is not None and self._is_anothers(tags, operation.client):
+        if operation.client is not None and is_anothers(connection, tags, operation.client):
             return Done(repeated=True), set()  # an operator's word goes before a resource manager's
-        limit_id, created = self._store_limit(tags, operation.total, operation.protected, operation.client)
+        limit_id, created = store_limit(
+            connection, tags, operation.total, operation.protected, operation.client
+        )
         detail = {"total": operation.total, "protected": operation.protected}
         self._event(Kind.LIMIT_SET, str(limit_id), tags, detail)
-        if rules is not book.rules:
-            self._store_rules({**self._stored_rules(), "label_rules": rules.to_document()})
-        if book.rules.rule_for(frozenset(tags)) is None:
-            recount(self.turn, rules, self.labels, frozenset(tags))
-            write_checkpoint(connection, self.head.seq + 1, self.head.now)
+        self._grow_rules(book.rules, rules, {frozenset(tags)})
         return Done(limit_id=limit_id, created=created), self._wake(tags)
+
+    def take_limits(self, operation: op.TakeLimits) -> tuple[Outcome, Woken]:
+        """What a limit source says; `repeated` means that it stands there already."""
+        book = read_rule_book(self.turn.connection)
+        try:
+            rules = _with_quotas(book.rules, operation.limits)
+        except (LimitError, RuleError) as error:
+            field = error.field if isinstance(error, LimitError) else "tags"
+            return Refused(Code.INVALID_LIMIT, str(error), field=field), set()
+        changed, gone = replace_limits(
+            self.turn.connection, operation.owner, operation.limits, operation.combinations
+        )
+        if not changed and not gone:
+            return Done(repeated=True), set()
+        detail = {"set": [_told(limit) for limit in changed], "removed": [dict(tags) for tags in gone]}
+        self._event(Kind.LIMITS_TAKEN, operation.owner, None, detail)
+        key_sets = {frozenset(tags) for tags in (*gone, *(limit.tags for limit in changed))}
+        self._grow_rules(book.rules, rules, key_sets)
+        return Done(), self._wake_all(key_sets)
 
     def remove_limit(self, operation: op.RemoveLimit) -> tuple[Outcome, Woken]:
         table = tables.limit_rule
@@ -135,42 +152,20 @@ class _Change:
         """Note the registration; the client's limits replace those of its earlier ones."""
         connection = self.turn.connection
         book = read_rule_book(connection)
-        rules = book.rules
+        limits = [LimitTerms(tags, total) for tags, total in operation.limits]
         try:
-            for tags, total in operation.limits:
-                rules = rules.with_quota(frozenset(check_limit(tags, total, {}, rules)))
+            rules = _with_quotas(book.rules, limits)
         except (LimitError, RuleError) as error:
             return Refused(Code.INVALID_LIMIT, str(error), field="config"), set()
         row = note_registration(connection, operation, self.head)
         note_who_is_away(connection)
-        woken = self._replace_limits(operation) | wake_gate(connection, operation.id)
+        changed, gone = replace_limits(connection, operation.id, limits)
+        key_sets = {frozenset(tags) for tags in (*gone, *(limit.tags for limit in changed))}
+        woken = self._wake_all(key_sets) | wake_gate(connection, operation.id)
         detail = {"registration": row} | ({"warning": operation.warning} if operation.warning else {})
         self._event(Kind.CLIENT_REGISTERED, operation.id, None, detail, operation.id)
-        if rules is not book.rules:
-            self._store_rules({**self._stored_rules(), "label_rules": rules.to_document()})
-            for keys in {frozenset(tags) for tags, _ in operation.limits}:
-                if book.rules.rule_for(keys) is None:
-                    recount(self.turn, rules, self.labels, keys)
-            write_checkpoint(connection, self.head.seq + 1, self.head.now)
+        self._grow_rules(book.rules, rules, {frozenset(limit.tags) for limit in limits})
         return Done(registration=row), woken
-
-    def _replace_limits(self, operation: op.RegisterClient) -> Woken:
-        """Limits that somebody else set on the same tags stay: an operator's word goes before a file's."""
-        table, connection = tables.limit_rule, self.turn.connection
-        own = delete(table).where(table.c.client == operation.id).returning(table.c.tags)
-        before = list(connection.execute(own).scalars())
-        taken = set(connection.execute(select(table.c.key)).scalars())
-        rows = [
-            {"key": key, "tags": dict(tags), "total": dict(total), "protected": {}, "client": operation.id}
-            for tags, total in operation.limits
-            if (key := label_key(tags)) not in taken
-        ]
-        if rows:
-            connection.execute(insert(table), rows)
-        woken: Woken = set()
-        for keys in {frozenset(tags) for tags in (*before, *(tags for tags, _ in operation.limits))}:
-            woken |= self._wake(dict.fromkeys(keys, ""))
-        return woken
 
     def set_client_state(self, operation: op.SetClientState) -> tuple[Outcome, Woken]:
         """A client is there again, or is not: then nothing is granted to it until it comes back."""
@@ -204,30 +199,25 @@ class _Change:
         self._event(Kind.PROVIDER_REMOVED, key, None, None)
         return Done(), set()
 
+    def _grow_rules(
+        self, before: LabelRules, rules: LabelRules, key_sets: Collection[frozenset[str]]
+    ) -> None:
+        """Store rules that limits on these keys made others; what runs is counted in on new labels.
+
+        After the event: the checkpoint is of its number.
+        """
+        if rules is before:
+            return
+        self._store_rules({**self._stored_rules(), "label_rules": rules.to_document()})
+        added = [keys for keys in key_sets if before.rule_for(keys) is None]
+        for keys in added:
+            recount(self.turn, rules, self.labels, keys)
+        if added:
+            write_checkpoint(self.turn.connection, self.head.seq + 1, self.head.now)
+
     def _shift(self, table: Table, microseconds: int, *also: ColumnElement[bool]) -> None:
         later = update(table).values(deadline=table.c.deadline + microseconds)
         self.turn.connection.execute(later.where(table.c.deadline.is_not(None), *also))
-
-    def _is_anothers(self, tags: Tags, client: str) -> bool:
-        """Whether somebody else than this client has set the limit of these tags."""
-        table = tables.limit_rule.c
-        owner = self.turn.connection.execute(select(table.client).where(table.key == label_key(tags))).first()
-        return owner is not None and owner.client != client
-
-    def _store_limit(
-        self, tags: Tags, total: Amounts, protected: Amounts, client: str | None
-    ) -> tuple[int, bool]:
-        table, connection = tables.limit_rule, self.turn.connection
-        values = {"tags": dict(tags), "total": dict(total), "protected": dict(protected), "client": client}
-        key = label_key(tags)
-        known = connection.execute(
-            update(table).where(table.c.key == key).values(**values).returning(table.c.id)
-        ).scalar_one_or_none()
-        if known is not None:
-            return known, False
-        return connection.execute(
-            insert(table).values(key=key, **values).returning(table.c.id)
-        ).scalar_one(), True
 
     def _stored_rules(self) -> dict[str, object]:
         document: dict[str, object] = self.turn.connection.execute(
@@ -269,6 +259,12 @@ class _Change:
         if not self.turn.sqlite:
             self.turn.execute(self.turn.texts.notify)
 
+    def _wake_all(self, key_sets: Iterable[frozenset[str]]) -> Woken:
+        woken: Woken = set()
+        for keys in key_sets:
+            woken |= self._wake(dict.fromkeys(keys, ""))
+        return woken
+
     def _wake(self, tags: Tags | None) -> Woken:
         """Mark the queues of every label with these keys (None: of all labels)."""
         balance, label = tables.balance, tables.label
@@ -282,8 +278,20 @@ class _Change:
         return set(self.turn.connection.execute(returned).scalars())
 
 
+def _told(limit: LimitTerms) -> dict[str, object]:
+    return {"tags": dict(limit.tags), "total": dict(limit.total), "protected": dict(limit.protected)}
+
+
+def _with_quotas(rules: LabelRules, limits: Iterable[LimitTerms]) -> LabelRules:
+    """Rules under which these limits are judged. Raises LimitError, RuleError."""
+    for limit in limits:
+        rules = rules.with_quota(frozenset(check_limit(limit.tags, limit.total, limit.protected, rules)))
+    return rules
+
+
 _CHANGES: dict[type, Callable[[_Change, Any], tuple[Outcome, Woken]]] = {
     op.SetLimit: _Change.set_limit,
+    op.TakeLimits: _Change.take_limits,
     op.RemoveLimit: _Change.remove_limit,
     op.ChangeRules: _Change.change_rules,
     op.ShiftDeadlines: _Change.shift_deadlines,

@@ -7,7 +7,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import Application, State
 from rm_service.domain.operations import Placement
-from rm_service.domain.outcomes import Outcome
+from rm_service.domain.outcomes import Code, Outcome, Refused
 from rm_service.domain.selectors import Selector
 from rm_service.domain.tags import Tags
 from rm_service.ledger.ids import new_id
@@ -44,6 +44,10 @@ class Applications:
     """How long an unused lock lasts if the application does not say."""
     observe: Callable[[Tags], list[op.Observe]] = lambda _: []
     """What the ledger is to be told of external places before somebody asks with these tags."""
+    unknown_limits: Callable[[Sequence[Tags]], Sequence[Tags | None]] | None = None
+    """For the tags of each of some applications the combination without whose limits nothing is granted, if
+    they are not known now. None: the ledger has all limits.
+    """
 
     def operation(self, request: Request) -> op.Apply:
         """The ledger's operation for a request: its tags converted, its labels known to be possible.
@@ -87,6 +91,12 @@ class Applications:
 
     def submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool = False) -> list[Outcome]:
         """Several operations in their order."""
+        refused = self._without_limits(operations)
+        if refused:
+            return self._submit_others(operations, refused, atomic=atomic)
+        return self._submit(operations, atomic=atomic)
+
+    def _submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool) -> list[Outcome]:
         observations = self._observations(operations)
         if not observations:
             return self.ledger.submit(operations, atomic=atomic)
@@ -94,6 +104,42 @@ class Applications:
             self.ledger.submit(observations)
             return self.ledger.submit(operations, atomic=True)
         return self.ledger.submit([*observations, *operations])[len(observations) :]
+
+    def _submit_others(
+        self,
+        operations: Sequence[op.ApplicationOperation],
+        refused: Mapping[int, Refused],
+        *,
+        atomic: bool,
+    ) -> list[Outcome]:
+        """Those whose limits are known; of a group that stands or falls together none."""
+        places = range(len(operations))
+        if atomic:
+            detail = f"operation {min(refused)} of the group was refused, so none took place"
+            return [refused.get(place, Refused(Code.NOT_DONE, detail)) for place in places]
+        others = [place for place in places if place not in refused]
+        outcomes = self._submit([operations[place] for place in others], atomic=False) if others else []
+        found = dict(zip(others, outcomes, strict=True))
+        return [refused[place] if place in refused else found[place] for place in places]
+
+    def _without_limits(self, operations: Sequence[op.ApplicationOperation]) -> dict[int, Refused]:
+        """By their places those that cannot be judged. Nothing is locked while somebody is asked."""
+        if self.unknown_limits is None:
+            return {}
+        asked = [
+            (place, tags)
+            for place, operation in enumerate(operations)
+            if isinstance(operation, op.Apply)
+            for tags in (operation.tags, *operation.alternatives)
+        ]
+        if not asked:
+            return {}
+        unknown = self.unknown_limits([tags for _, tags in asked])
+        return {
+            place: _no_limits(combination)
+            for (place, _), combination in zip(asked, unknown, strict=True)
+            if combination is not None
+        }
 
     def _observations(self, operations: Iterable[op.ApplicationOperation]) -> list[op.Observe]:
         return [
@@ -107,6 +153,10 @@ class Applications:
     def explain(self, request: Request) -> Explanation:
         """What `apply` would answer just now. Raises TagError, and what the ledger raises."""
         operation = self.operation(request)
+        refused = self._without_limits([operation])
+        if refused:
+            labels = self.ledger.book().rules.labels_for(operation.tags)
+            return Explanation(None, refused[0], tuple(label.tags for label in labels))
         observations = self._observations([operation])
         if observations:
             self.ledger.submit(observations)
@@ -134,3 +184,9 @@ class Applications:
     def labels(self, application: Application) -> list[Tags]:
         """The labels that it is charged to."""
         return self.ledger.label_tags(application.label_ids)
+
+
+def _no_limits(combination: Tags) -> Refused:
+    named = ", ".join(f"{key}={value}" for key, value in combination.items())
+    detail = f"the limits of {named} are not known: the service that knows them cannot be asked now"
+    return Refused(Code.LIMITS_UNKNOWN, detail, label=combination)

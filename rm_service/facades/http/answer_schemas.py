@@ -274,6 +274,12 @@ class LimitSchema(Schema):
     tags = _tags()
     total = _amounts()
     protected = _amounts()
+    source = _text(
+        metadata={
+            "description": "Whose word it is: `operator`, `rm:ID` (the configuration of a resource manager),"
+            " `http` (the configuration service)."
+        }
+    )
 
 
 class PlaceSchema(Schema):

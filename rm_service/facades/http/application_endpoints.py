@@ -184,7 +184,7 @@ def endpoints(handlers: ApplicationEndpoints) -> list[Endpoint]:
             {201: application, 202: application, 200: application},
             body=ApplySchema(),
             example=_EXAMPLE,
-            problems=(*_SHORT, Code.OVERFLOW),
+            problems=(*_SHORT, Code.OVERFLOW, Code.LIMITS_UNKNOWN),
             idempotency_key=True,
         ),
         Endpoint(

@@ -6,10 +6,12 @@ from typing import Any
 
 from marshmallow import Schema
 
-from rm_service.domain.outcomes import Refused
+from rm_service.domain.outcomes import Code, Refused
 from rm_service.facades.http.problems import refusal_document
 
 API = "/api/v1"
+RETRY_SECONDS = 5
+"""After so long somebody who answered nothing is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Reply:
 def refusal(refused: Refused, *, asked_for: bool = False) -> Reply:
     """The ledger's refusal as a problem document. `asked_for`: it answers an apply."""
     document = refusal_document(refused, asked_for=asked_for)
-    return Reply(int(str(document["status"])), document)
+    headers = {"Retry-After": str(RETRY_SECONDS)} if refused.code is Code.LIMITS_UNKNOWN else {}
+    return Reply(int(str(document["status"])), document, headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,10 @@ PROBLEMS: Mapping[str, Problem] = {
     Code.INSUFFICIENT_RESOURCES: Problem(
         HTTPStatus.CONFLICT, "`shortfalls` names every label and dimension that is short."
     ),
+    Code.LIMITS_UNKNOWN: Problem(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The service that knows the limits of `label` cannot be asked. Nothing changed; repeat later.",
+    ),
     Code.NOT_DONE: Problem(
         HTTPStatus.FAILED_DEPENDENCY, "Another operation of the atomic batch was refused, so none took place."
     ),

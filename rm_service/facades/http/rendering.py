@@ -199,7 +199,13 @@ def engine_document(record: EngineRecord, labels: Iterable[Tags]) -> Document:
 
 def limit_document(limit: Limit) -> Document:
     """A limit as it was set."""
-    return {"id": limit.id, "tags": limit.tags, "total": limit.total, "protected": limit.protected}
+    return {
+        "id": limit.id,
+        "tags": limit.tags,
+        "total": limit.total,
+        "protected": limit.protected,
+        "source": limit.source,
+    }
 
 
 def usage_document(usage: Usage) -> Document:

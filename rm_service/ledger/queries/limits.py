@@ -1,24 +1,35 @@
 """Questions about limits: those that were set."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, select
 
 from rm_service.domain.limits import Limit
 from rm_service.domain.selectors import Selector
+from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.queries.paging import Key, Page, gather, read_cursor, write_cursor
 
 _LISTING = "limits"
 _EVERYTHING = Selector()
 _RULE = tables.limit_rule.c
-_COLUMNS = (_RULE.id, _RULE.tags, _RULE.total, _RULE.protected)
+_COLUMNS = (_RULE.id, _RULE.tags, _RULE.total, _RULE.protected, _RULE.client)
 
 
 def read_limit(connection: Connection, limit_id: int) -> Limit | None:
     """One limit, None if there is none with this id. Index: primary key."""
     row = connection.execute(select(*_COLUMNS).where(_RULE.id == limit_id)).first()
     return None if row is None else Limit(*row)
+
+
+def limits_on(connection: Connection, combinations: Iterable[Tags]) -> list[Limit]:
+    """The limits that were set on just these tags. Index: key."""
+    keys = [label_key(tags) for tags in combinations]
+    return [
+        Limit(*row)
+        for start in range(0, len(keys), 1000)
+        for row in connection.execute(select(*_COLUMNS).where(_RULE.key.in_(keys[start : start + 1000])))
+    ]
 
 
 def list_limits(
