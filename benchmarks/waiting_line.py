@@ -12,7 +12,7 @@ from rm_service.domain.application import State
 from rm_service.domain.outcomes import Done
 from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger
-from rm_service.ledger.queries.applications import queue_position, read_application
+from rm_service.ledger.queries.applications import MAX_POSITION, queue_position, read_application
 
 HOLDERS = 64
 """Asks that fill what the others wait for; the one that was granted first is the next to be released."""
@@ -171,7 +171,7 @@ class Line:
             assert application is not None
             place = queue_position(connection, application)
         milliseconds = (time.perf_counter() - begun) * 1e3
-        assert place == 1 + self._waiting.index(application_id)
+        assert place == min(1 + self._waiting.index(application_id), MAX_POSITION)
         return milliseconds
 
     def _cancel(self, asks: list[op.Apply]) -> None:
