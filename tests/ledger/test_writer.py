@@ -20,6 +20,7 @@ from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, 
 from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.pipeline import Pipeline
+from rm_service.ledger.statements import POSTGRES
 from tests.ledger.conftest import make_template
 from tests.postgres import PostgresServer
 
@@ -242,6 +243,19 @@ def test_a_replica_that_was_stopped_in_its_turn_loses_it(ledger: Ledger, databas
     with turn_held(database_url):
         assert applied(ledger.submit([asking()])[0]).state is State.LOCKED
     assert WRITER_SETTINGS["idle_in_transaction_session_timeout"] == "2s"
+
+
+@on_postgresql
+def test_the_first_who_wait_are_read_in_order_even_before_the_database_knows_how_many_they_are(
+    ledger: Ledger, database_url: str
+) -> None:
+    """A plan that sorts would be kept by the writer's session and read 100,000 rows for each release."""
+    engine = writer_engine(database_url)
+    with engine.begin() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN {POSTGRES.heads}", (1,)).scalars().all()
+    engine.dispose()
+    assert any("ix_waiter_rank" in line for line in plan)
+    assert not any("Sort" in line for line in plan), plan
 
 
 @pytest.mark.parametrize("committed", [True, False])
