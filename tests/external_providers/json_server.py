@@ -4,19 +4,16 @@ import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Event, Thread
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-DRIP_SECONDS = 0.02
+from tests.external_providers.loopback import LoopbackHandler, LoopbackServer
 
 
 class Tls:
@@ -59,7 +56,7 @@ class Tls:
         return context
 
 
-class JsonServer:
+class JsonServer(LoopbackServer):
     """Answers while it is entered. What it answers may be changed at any time."""
 
     def __init__(self, tls: Tls | None = None) -> None:
@@ -72,46 +69,20 @@ class JsonServer:
         self.asked: list[str] = []
         self.headers = Message()
         """Those of the last question."""
-        self.closing = Event()
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"desk": self}))
-        if tls:
-            self._server.socket = tls.context().wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = Thread(target=self._server.serve_forever, args=(0.02,))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(_Handler, None if tls is None else tls.context())
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: whoever asked has gone, or did not trust us."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     desk: JsonServer
 
-    def do_GET(self) -> None:
+    def answer(self) -> None:
         desk, path = self.desk, self.path.partition("?")[0]
         desk.asked.append(self.path)
         desk.headers = self.headers
         if path in desk.raw or path in desk.drip:
-            self._send(desk.raw.get(path) or desk.drip[path])
-            while path in desk.drip and not desk.closing.wait(DRIP_SECONDS):
-                self._send(b" ")
+            self.wfile.write(desk.raw.get(path) or desk.drip[path])
+            if path in desk.drip:
+                self.drip()
         elif path in desk.redirects:
             self.send_response(302)
             self.send_header("Location", desk.redirects[path])
@@ -120,10 +91,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(200 if path in desk.answers else 404)
             self.end_headers()
             self.wfile.write(json.dumps(desk.answers.get(path)).encode())
-
-    def _send(self, data: bytes) -> None:
-        self.wfile.write(data)
-        self.wfile.flush()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Say nothing."""

@@ -1,4 +1,4 @@
-"""The API over Flask's test client, on a real ledger on SQLite and on PostgreSQL."""
+"""The API over Flask's test client and the streams over a socket, on a real ledger."""
 
 import shutil
 import uuid
@@ -20,6 +20,7 @@ from rm_service.facades.http.native_api import Services, native_endpoints
 from rm_service.facades.http.problems import PROBLEMS
 from rm_service.hosting.authentication import Authentication
 from rm_service.ledger.ledger import Ledger, LedgerSettings
+from rm_service.ledger.tailer import Tailer
 from rm_service.services.applications import Applications
 from rm_service.services.books import Books
 from rm_service.services.engines import Engines
@@ -27,13 +28,8 @@ from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys, new_key
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
-from tests.ledger.conftest import (
-    database_url,
-    default_rules,
-    ledger,
-    postgres_template,
-    sqlite_template,
-)
+from tests.facades.live import Clients, Service
+from tests.ledger.conftest import database_url, default_rules, ledger, postgres_template, sqlite_template
 from tests.services.external.scripted import ScriptedProvider, plugins_with
 
 __all__ = ["database_url", "default_rules", "ledger", "postgres_template", "sqlite_template"]
@@ -142,6 +138,30 @@ def refusing(shared_ledger: Ledger) -> Iterator[Api]:
     before = books.last_event()
     yield make_api(shared_ledger)
     assert books.last_event() == before
+
+
+@pytest.fixture
+def service(sqlite_template: Path, tmp_path: Path) -> Iterator[Service]:
+    """Started, on a ledger on SQLite; stopped at the end."""
+    path = shutil.copy(sqlite_template, tmp_path / "rm.db")
+    ledger = Ledger(LedgerSettings(f"sqlite:///{path}"))
+    ledger.open()
+    tailer = Tailer(ledger)
+    tailer.start()
+    service = Service(ledger, tailer)
+    service.server.start()
+    yield service
+    service.server.stop(grace=1.0)
+    tailer.stop()
+    ledger.close()
+
+
+@pytest.fixture
+def clients(service: Service) -> Iterator[Clients]:
+    clients = Clients(service)
+    yield clients
+    for client in clients.made:
+        client.connection.close()
 
 
 def make_api(

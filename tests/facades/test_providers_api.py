@@ -9,6 +9,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys, new_key
 from tests.facades.conftest import Api, make_api
+from tests.services.external.conftest import plugin, time
 from tests.services.external.scripted import (
     FakeTime,
     ScriptedProvider,
@@ -18,19 +19,11 @@ from tests.services.external.scripted import (
     tick,
 )
 
+__all__ = ["plugin", "time"]  # fixtures
+
 PATH = "/providers/scripted/c1"
 CONFIG = {"url": "https://c1:8088", "password": "hunter2-and-more"}
 BODY: dict[str, Any] = {"config": CONFIG}
-
-
-@pytest.fixture
-def plugin() -> ScriptedProvider:
-    return ScriptedProvider()
-
-
-@pytest.fixture
-def time() -> FakeTime:
-    return FakeTime()
 
 
 @pytest.fixture

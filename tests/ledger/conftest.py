@@ -12,6 +12,8 @@ from rm_service.bundled import bundled
 from rm_service.ledger.database import reader_engine
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.ledger.schema import migrate
+from rm_service.ledger.sweeper import Sweeper
+from tests.ledger.sweeping import SETTINGS
 from tests.postgres import DatabaseServer
 
 
@@ -67,3 +69,18 @@ def make_template(url: str, rules: dict[str, Any]) -> None:
     ledger = Ledger(LedgerSettings(url, rules=rules))
     ledger.open()
     ledger.close()
+
+
+@pytest.fixture
+def postgres(postgres_server: DatabaseServer, postgres_template: str) -> Iterator[str]:
+    """Address of a migrated PostgreSQL database with the default rules."""
+    with postgres_server.database(template=postgres_template) as url:
+        yield url
+
+
+@pytest.fixture
+def sweeper(ledger: Ledger) -> Sweeper:
+    """One that has swept before, so that what follows is no first time."""
+    sweeper = Sweeper(ledger, SETTINGS)
+    sweeper.sweep()
+    return sweeper

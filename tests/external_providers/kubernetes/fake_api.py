@@ -3,13 +3,12 @@
 import gzip
 import json
 import ssl
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tests.external_providers.loopback import LoopbackHandler, LoopbackServer
 from tests.kubernetes.objects import Document
 
 KINDS = {
@@ -23,14 +22,7 @@ Trick = Callable[[BaseHTTPRequestHandler], bool]
 """Answers instead of the server, when it returns true."""
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """Says nothing of clients that have gone."""
-
-
-class FakeApi:
+class FakeApi(LoopbackServer):
     """Serves `objects` on 127.0.0.1 while it is entered. `asked` has the path and query of each request."""
 
     def __init__(
@@ -44,37 +36,7 @@ class FakeApi:
         self.denied: set[str] = set()
         self.trick: Trick | None = None
         self.packed = False
-        api = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                api.answer(self)
-
-            def log_message(self, *_: object) -> None:
-                """Says nothing."""
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        scheme = "http"
-        if tls is not None:
-            scheme = "https"
-            self._server.socket = tls.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self.url = f"{scheme}://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__init__(_Handler, tls)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(handler.path)
@@ -122,6 +84,14 @@ class FakeApi:
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content)
+
+
+class _Handler(LoopbackHandler):
+    protocol_version = "HTTP/1.1"
+    desk: FakeApi
+
+    def answer(self) -> None:
+        self.desk.answer(self)
 
 
 def _selected(item: Document, query: dict[str, str]) -> bool:

@@ -9,7 +9,6 @@ import pytest
 
 from external_providers.base import DeniedError, MalformedError, ProviderError, UnreachableError
 from external_providers.yarn import YarnProvider, fetching
-from external_providers.yarn.sessions import Deadline
 from tests.external_providers.yarn.documents import capacity, share
 from tests.external_providers.yarn.fake_rm import METRICS, SCHEDULER, FakeRm, Reply, metrics, reply, request
 
@@ -109,13 +108,6 @@ def test_headers_that_drip_are_given_up_too(provider: YarnProvider) -> None:
         finally:
             done.set()
             thread.join()
-
-
-def test_the_time_is_for_all_questions_together() -> None:
-    times = iter([0.0, 4.0, 7.0, 11.0, 12.0])
-    deadline = Deadline(10, clock=lambda: next(times))
-    assert [deadline.seconds_left for _ in range(3)] == [6.0, 3.0, 0.0]
-    assert deadline.passed
 
 
 def test_nobody_there_is_told_as_such(provider: YarnProvider) -> None:

@@ -1,12 +1,13 @@
 """The whole of it on a ledger: what is stored is looked at, on each replica, and told to Prometheus."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
-from external_providers.base import DeniedError, Health, UnreachableError
+from external_providers.base import DeniedError, Health, Place, UnreachableError
 from rm_service.ledger.ledger import Ledger, LedgerSettings
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.feeds import ProviderState
@@ -28,16 +29,6 @@ from tests.services.external.scripted import (
 
 KEY = new_key()
 PASSWORD = "hunter2-and-more"  # noqa: S105 - an example
-
-
-@pytest.fixture
-def plugin() -> ScriptedProvider:
-    return ScriptedProvider()
-
-
-@pytest.fixture
-def time() -> FakeTime:
-    return FakeTime()
 
 
 @pytest.fixture
@@ -133,6 +124,54 @@ def test_a_failure_is_told_once_and_so_is_its_end(
         ("provider_failed", "quarantined"),
         ("provider_recovered", None),
     ]
+
+
+def test_answers_that_come_too_late_are_told_once_and_so_is_their_end(
+    external: ExternalResources, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    def late() -> list[Place]:
+        time.passes(25)
+        return [place()]
+
+    external.store(replace(wish(), refresh_seconds=5, stale_seconds=20))
+    all_calls_end(external.refresher)
+    plugin.says("c1", late, late, [place()])
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2):
+            time.passes(5)
+            tick(external.refresher)  # and, as each look is overdue when the one before ends, all of them
+    assert state(external) is ProviderState.OK
+    assert plugin.script("c1").asked.count("places") == 5
+    assert logs == [
+        {
+            "event": "provider_stale",
+            "log_level": "warning",
+            "provider": "scripted/c1",
+            "age_seconds": 25.0,
+            "policy": "deny",
+        },
+        {
+            "event": "provider_fresh",
+            "log_level": "info",
+            "provider": "scripted/c1",
+            "age_seconds": 0.0,
+            "policy": "deny",
+        },
+    ]
+
+
+def test_what_a_failing_provider_has_said_grows_old_once(
+    external: ExternalResources, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    external.store(wish())
+    all_calls_end(external.refresher)
+    plugin.says("c1", DeniedError("no"), DeniedError("no"))
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            time.passes(30)
+            tick(external.refresher)
+    events = [line["event"] for line in logs]
+    assert events == ["provider_failed", "provider_stale", "provider_fresh", "provider_recovered"]
 
 
 def test_no_secret_gets_out_by_way_of_an_error(

@@ -2,19 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rm_service.domain.tags import label_key
+from tests.external_providers.loopback import LoopbackHandler, LoopbackServer
 
 WAIT = 20.0
 """Longer than anything here takes; a test that waits so long has failed."""
-DRIP_SECONDS = 0.02
 
 
-class ConfigurationService:
+class ConfigurationService(LoopbackServer):
     """Answers while it is entered. Its fields may be changed at any time."""
 
     def __init__(self) -> None:
@@ -36,11 +35,9 @@ class ConfigurationService:
         """Set when a question waits at the gate."""
         self.gate = Event()
         self.gate.set()
-        self.closing = Event()
         self.lock = Lock()
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"desk": self}))
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/limits"
-        self._thread = Thread(target=self._server.serve_forever, args=(0.02,))
+        super().__init__(_Handler)
+        self.url += "/limits"
 
     def says(self, tags: Mapping[str, str], total: Mapping[str, object], **more: object) -> None:
         """There is a limit of these tags."""
@@ -57,31 +54,17 @@ class ConfigurationService:
     def let_go(self) -> None:
         self.gate.set()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.closing.set()
         self.gate.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(kind, error, trace)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = False
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: whoever asked has gone."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LoopbackHandler):
     desk: ConfigurationService
 
-    def do_POST(self) -> None:
+    def answer(self) -> None:
         desk = self.desk
         combinations = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["combinations"]
         with desk.lock:
@@ -99,8 +82,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Location", desk.url)
         self.end_headers()
         if desk.drips:
-            while not desk.closing.wait(DRIP_SECONDS):
-                self.wfile.write(b" ")
+            self.drip()
         if status == 200:
             self.wfile.write(desk.body or self._limits(combinations))
 
@@ -109,6 +91,3 @@ class _Handler(BaseHTTPRequestHandler):
             self.desk.asked.append(combinations)
         found = [self.desk.limits.get(label_key(tags)) for tags in combinations]
         return json.dumps({"limits": [limit for limit in found if limit is not None]}).encode()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-        """Say nothing."""
