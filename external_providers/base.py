@@ -8,7 +8,7 @@ A plugin is found by the entry point group `rm_service.external_providers`; the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -131,6 +131,14 @@ class Health:
     ok: bool
     detail: str = ""
     """Which address answered, which version; or what is wrong."""
+
+
+def health_by(look: Callable[[], str]) -> Health:
+    """Well if `look` succeeds, with what it says as the detail; what keeps it from that is what is wrong."""
+    try:
+        return Health(ok=True, detail=look())
+    except ProviderError as error:
+        return Health(ok=False, detail=str(error))
 
 
 class ExternalResourceProviderParser:

@@ -25,8 +25,8 @@ from external_providers.base import (
     Identity,
     MalformedError,
     Place,
-    ProviderError,
     UnreachableError,
+    health_by,
 )
 from rm_service.domain.amounts import INT64_MAX, Amounts
 from rm_service.domain.quantities import QuantityError, parse_quantity
@@ -88,11 +88,8 @@ class StaticProvider(ExternalResourceProvider):
         return self._contents(request).places
 
     def health(self, request: ExternalResourceRequest) -> Health:
-        try:
-            contents = self._contents(request)
-        except ProviderError as error:
-            return Health(ok=False, detail=str(error))
-        return Health(ok=True, detail=f"{request.provider.params['path']}: {len(contents.places)} places")
+        path = request.provider.params["path"]
+        return health_by(lambda: f"{path}: {len(self._contents(request).places)} places")
 
     def _contents(self, request: ExternalResourceRequest) -> _Contents:
         path = request.provider.params["path"]

@@ -15,8 +15,10 @@ from jmespath.functions import Functions
 from jmespath.parser import ParsedResult
 from marshmallow import Schema, ValidationError, fields, missing, validate, validates_schema
 
-from external_providers.base import SECRET
+from external_providers.base import SECRET, ExternalResourceProviderParser, Identity
 from rm_service.domain.tags import key_fault, value_fault
+
+IDENTITY = Identity("http-json", "httpCluster", "httpPlace", frozenset())
 
 UNITS: Mapping[str, int] = {
     "B": 1,
@@ -179,3 +181,6 @@ class HttpJsonSchema(Schema):
                 raise ValidationError({f"{name}.{dimension}": ["There is no such dimension in total."]})
         for dimension in data["total"].keys() - data["used"].keys():
             raise ValidationError({f"used.{dimension}": ["Missing: what is used is not nothing by silence."]})
+
+
+PARSER = ExternalResourceProviderParser(IDENTITY, HttpJsonSchema)

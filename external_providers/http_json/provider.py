@@ -1,33 +1,27 @@
 """The plug-in: asks, reads, and says whether the endpoint answers."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from external_providers.base import (
     ExternalApplication,
     ExternalResourceProvider,
-    ExternalResourceProviderParser,
     ExternalResourceRequest,
     Health,
-    Identity,
     MalformedError,
     Place,
-    ProviderError,
+    health_by,
 )
-from external_providers.http_json.config import HttpJsonSchema
+from external_providers.http_json.config import IDENTITY, PARSER
 from external_providers.http_json.fetching import Endpoint, fetch
 from external_providers.http_json.reading import read_applications, read_json, read_places
-
-IDENTITY = Identity("http-json", "httpCluster", "httpPlace", frozenset())
 
 
 class HttpJsonProvider(ExternalResourceProvider):
     """Places and applications from any endpoint that answers JSON."""
 
-    identity: ClassVar[Identity] = IDENTITY
-    parser: ClassVar[ExternalResourceProviderParser] = ExternalResourceProviderParser(
-        IDENTITY, HttpJsonSchema
-    )
+    identity = IDENTITY
+    parser = PARSER
 
     def applications(self, request: ExternalResourceRequest) -> Sequence[ExternalApplication]:
         params = request.provider.params
@@ -41,11 +35,7 @@ class HttpJsonProvider(ExternalResourceProvider):
 
     def health(self, request: ExternalResourceRequest) -> Health:
         """One question, as for `places`: a page that answers 200 and says something else is not well."""
-        try:
-            places = self.places(request)
-        except ProviderError as error:
-            return Health(ok=False, detail=str(error))
-        return Health(ok=True, detail=f"{_endpoint(request)} answers, {len(places)} places")
+        return health_by(lambda: f"{_endpoint(request)} answers, {len(self.places(request))} places")
 
 
 def _endpoint(request: ExternalResourceRequest, url: str | None = None) -> Endpoint:

@@ -1,7 +1,5 @@
 """Questions to an API server: lists in pages, with one deadline for all of them."""
 
-import time
-import zlib
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
@@ -9,10 +7,9 @@ from urllib.parse import urlsplit
 
 import orjson
 import requests
-import urllib3
-from requests.adapters import HTTPAdapter
 
 from external_providers.base import DeniedError, MalformedError, ProviderError, UnreachableError
+from external_providers.bounded_http import Answer, BoundedSession, Deadline, LateError, TooLongError
 from external_providers.kubernetes.access import Access
 from external_providers.kubernetes.documents import Document, mapping, objects, text
 
@@ -20,7 +17,6 @@ T = TypeVar("T")
 
 MAX_PAGE = 64 * 1024 * 1024
 PAGE_ITEMS = 500
-CHUNK = 64 * 1024
 CONNECT_SECONDS = 3.0
 MAX_MESSAGE = 200
 MAX_STARTS = 3
@@ -38,16 +34,14 @@ class Api:
         """Raises AccessError."""
         self._server = access.server
         self._where = urlsplit(access.server).netloc
-        self._deadline = time.monotonic() + timeout_seconds
-        self._session = session = requests.Session()
-        session.trust_env = False  # neither a proxy nor credentials of the environment
-        session.headers["Accept"] = "application/json"
-        session.headers["Accept-Encoding"] = "gzip"
-        session.headers["User-Agent"] = "rm-service"
+        self._deadline = Deadline(timeout_seconds)
+        # Whom the cluster's configuration names is trusted, and nobody else.
+        self._session = BoundedSession(access.tls() if access.server.startswith("https://") else None)
+        headers = self._session.session.headers
+        headers["Accept-Encoding"] = "gzip"
+        headers["User-Agent"] = "rm-service"
         if access.token:
-            session.headers["Authorization"] = f"Bearer {access.token}"
-        if access.server.startswith("https://"):
-            session.mount("https://", _Tls(access))
+            headers["Authorization"] = f"Bearer {access.token}"
 
     def __enter__(self) -> Self:
         return self
@@ -88,42 +82,29 @@ class Api:
                 return found
 
     def _get(self, path: str, parameters: Mapping[str, str], what: str) -> Document:
+        answer = self._answer(path, parameters)
+        if answer.status != 200:
+            raise self._refusal(answer.status, answer.body, what)
+        return self._parsed(answer.body)
+
+    def _answer(self, path: str, parameters: Mapping[str, str]) -> Answer:
         try:
-            with self._session.get(
+            return self._session.get(
                 self._server + path,
-                params=parameters,
-                timeout=(min(CONNECT_SECONDS, self._left()), self._left()),
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                body = self._body(response)
-        except zlib.error as error:
+                self._deadline,
+                most_bytes=MAX_PAGE,
+                connect_seconds=CONNECT_SECONDS,
+                query=parameters,
+            )
+        except TooLongError as error:
+            reason = f"{self._where} answers with more than {MAX_PAGE >> 20} MiB in one page"
+            raise MalformedError(reason) from error
+        except LateError as error:
+            raise UnreachableError(f"{self._where} took too long to answer") from error
+        except requests.exceptions.ContentDecodingError as error:
             raise MalformedError(f"{self._where} answers with a body that cannot be unpacked") from error
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        except (requests.RequestException, OSError) as error:
             raise UnreachableError(f"{self._where}: {_trouble(error)}") from error
-        if response.status_code != 200:
-            raise self._refusal(response.status_code, body, what)
-        return self._parsed(body)
-
-    def _body(self, response: requests.Response) -> bytes:
-        """The answer, unpacked; neither a large one nor one that drips in is waited for."""
-        unpack = zlib.decompressobj(31) if response.headers.get("Content-Encoding") == "gzip" else None
-        body = bytearray()
-        while chunk := response.raw.read1(CHUNK, decode_content=False):
-            body += unpack.decompress(chunk, MAX_PAGE + 1 - len(body)) if unpack else chunk
-            if len(body) > MAX_PAGE:
-                raise MalformedError(f"{self._where} answers with more than {MAX_PAGE >> 20} MiB in one page")
-            self._left()
-        if unpack and not unpack.eof:
-            raise UnreachableError(f"{self._where}: the answer was cut off")
-        return bytes(body)
-
-    def _left(self) -> float:
-        """Seconds until the deadline. Raises UnreachableError when it has passed."""
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise UnreachableError(f"{self._where} took too long to answer")
-        return left
 
     def _parsed(self, body: bytes) -> Document:
         try:
@@ -148,25 +129,11 @@ class Api:
         return MalformedError(said)
 
 
-class _Tls(HTTPAdapter):
-    """Trusts whom the cluster's configuration names and nobody else."""
-
-    def __init__(self, access: Access) -> None:
-        self._context = access.tls()
-        super().__init__()
-
-    def init_poolmanager(self, *args: object, **options: object) -> None:
-        super().init_poolmanager(*args, **options, ssl_context=self._context)  # type: ignore[arg-type]
-
-    def cert_verify(self, *_: object, **__: object) -> None:
-        """Nothing: the context knows whom to trust; by default the public authorities would be added."""
-
-
 def _trouble(error: Exception) -> str:
     """What went wrong, without addresses and numbers of objects in memory."""
     if isinstance(error, requests.exceptions.SSLError):
         return "the connection is not secure: " + _innermost(error)
-    if isinstance(error, requests.Timeout | urllib3.exceptions.TimeoutError):
+    if isinstance(error, requests.Timeout):
         return "took too long to answer"
     return _innermost(error)
 

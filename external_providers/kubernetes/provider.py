@@ -14,7 +14,7 @@ from external_providers.base import (
     ExternalResourceRequest,
     Health,
     Place,
-    ProviderError,
+    health_by,
 )
 from external_providers.kubernetes.access import AccessError
 from external_providers.kubernetes.api import Api
@@ -57,11 +57,12 @@ class KubernetesProvider(ExternalResourceProvider):
 
     def health(self, request: ExternalResourceRequest) -> Health:
         """Which version answers."""
-        try:
+
+        def version() -> str:
             with _open(request) as api:
-                return Health(ok=True, detail=f"Kubernetes {api.version()}")
-        except ProviderError as error:
-            return Health(ok=False, detail=str(error))
+                return f"Kubernetes {api.version()}"
+
+        return health_by(version)
 
 
 def _open(request: ExternalResourceRequest) -> Api:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from external_providers.base import DeniedError, MalformedError, ProviderError, UnreachableError
-from external_providers.yarn.fetching import Question, RedirectedError, StandbyError, fetch, origin
+from external_providers.bounded_http import BoundedSession, Deadline, origin
+from external_providers.yarn.fetching import Question, RedirectedError, StandbyError, fetch
 from external_providers.yarn.json_tolerance import Object, member, text
-from external_providers.yarn.sessions import Deadline, Lent, Sessions
+from external_providers.yarn.sessions import Sessions
 
 INFO = "/ws/v1/cluster/info"
 ACTIVE = "ACTIVE"
@@ -29,29 +30,29 @@ class Cluster:
 
     def ask(self, path: str, deadline: Deadline) -> Object:
         """The active one's answer. Raises ProviderError."""
-        with self._sessions.lend() as lent:
-            address = self._active or self._find_active(lent, deadline)
+        with self._sessions.lend() as session:
+            address = self._active or self._find_active(session, deadline)
             try:
-                answer = self._fetch(address, path, deadline, lent)
+                answer = self._fetch(address, path, deadline, session)
             except (UnreachableError, RedirectedError) as error:
                 self._forget(address)
-                address = self._other(address, error, lent, deadline)
-                answer = self._fetch(address, path, deadline, lent)
+                address = self._other(address, error, session, deadline)
+                answer = self._fetch(address, path, deadline, session)
             self._remember(address)
             return answer
 
     def info(self, deadline: Deadline) -> tuple[str, Object]:
         """The address of the active one, and what it says of itself. Raises ProviderError."""
-        with self._sessions.lend() as lent:
-            return self._look_around(lent, deadline)
+        with self._sessions.lend() as session:
+            return self._look_around(session, deadline)
 
     def close(self) -> None:
         self._sessions.close()
 
-    def _fetch(self, address: str, path: str, deadline: Deadline, lent: Lent) -> Object:
-        return fetch(Question(address, path, deadline, self.params), lent)
+    def _fetch(self, address: str, path: str, deadline: Deadline, session: BoundedSession) -> Object:
+        return fetch(Question(address, path, deadline, self.params), session)
 
-    def _other(self, address: str, error: ProviderError, lent: Lent, deadline: Deadline) -> str:
+    def _other(self, address: str, error: ProviderError, session: BoundedSession, deadline: Deadline) -> str:
         """Whom to ask after one did not answer as the active one. Raises its error if there is nobody."""
         if len(self._addresses) == 1 or deadline.passed:
             raise error
@@ -59,18 +60,18 @@ class Cluster:
             named = self._at(error.location)
             if named is not None and named != address:
                 return named
-        return self._find_active(lent, deadline)
+        return self._find_active(session, deadline)
 
-    def _find_active(self, lent: Lent, deadline: Deadline) -> str:
-        return self._look_around(lent, deadline)[0]
+    def _find_active(self, session: BoundedSession, deadline: Deadline) -> str:
+        return self._look_around(session, deadline)[0]
 
-    def _look_around(self, lent: Lent, deadline: Deadline) -> tuple[str, Object]:
+    def _look_around(self, session: BoundedSession, deadline: Deadline) -> tuple[str, Object]:
         """Ask each what it is; one that does not answer leaves the others their share of the time."""
         faults: list[ProviderError] = []
         for number, address in enumerate(self._addresses):
             share = deadline.share(len(self._addresses) - number)
             try:
-                info = member(self._fetch(address, INFO, share, lent), "clusterInfo")
+                info = member(self._fetch(address, INFO, share, session), "clusterInfo")
                 if not info:
                     raise MalformedError(f"{address}: clusterInfo is missing")
             except ProviderError as error:

@@ -1,7 +1,7 @@
 """One question to one ResourceManager: its answer, or what was wrong in words for an operator."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -9,12 +9,18 @@ from urllib.parse import urljoin, urlsplit
 import requests
 
 from external_providers.base import DeniedError, MalformedError, ProviderError, UnreachableError
+from external_providers.bounded_http import (
+    Answer,
+    BoundedSession,
+    Deadline,
+    LateError,
+    TooLongError,
+    origin,
+)
 from external_providers.yarn import kerberos
 from external_providers.yarn.json_tolerance import Object, excerpt, read
-from external_providers.yarn.sessions import Deadline, Lent
 
 MOST_BYTES = 32 * 2**20
-CHUNK = 64 * 2**10
 STANDBY = b"This is standby RM"
 
 
@@ -50,40 +56,27 @@ class Question:
         return self.address.rstrip("/") + self.path
 
 
-def fetch(question: Question, lent: Lent) -> Object:
+def fetch(question: Question, session: BoundedSession) -> Object:
     """The JSON object that is answered. Raises ProviderError."""
-    address = question.address
-    connect = max(0.001, min(question.params["connect_timeout_seconds"], question.deadline.seconds_left))
-    read_seconds = max(0.001, question.deadline.seconds_left)
     try:
-        with (
-            lent.until(question.deadline),
-            lent.session.get(
-                question.url, stream=True, allow_redirects=False, timeout=(connect, read_seconds)
-            ) as response,
-        ):
-            body = _body(response, address)
-            _refuse_status(response, body, question)
-    except ProviderError:
-        raise
+        answer = session.get(
+            question.url,
+            question.deadline,
+            most_bytes=MOST_BYTES,
+            connect_seconds=question.params["connect_timeout_seconds"],
+        )
+    except LateError as error:
+        raise UnreachableError(f"{question.address} did not answer in time") from error
+    except TooLongError as error:
+        reason = f"{question.address}: the answer is longer than {MOST_BYTES >> 20} MiB"
+        raise MalformedError(reason) from error
     except Exception as error:
         found = _fault(error, question)
         if found is None:
             raise
         raise found from error
-    if question.deadline.passed:
-        raise UnreachableError(f"{address} did not answer in time")
-    return _document(response, body, question)
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port, as one text for the same place: `http://rm1:8088`. Empty if it has none."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{parts.hostname}:{port}" if parts.hostname and port else ""
+    _refuse_status(answer, question)
+    return _document(answer, question)
 
 
 def _absolute(location: str, question: Question) -> str:
@@ -93,23 +86,12 @@ def _absolute(location: str, question: Question) -> str:
         return ""
 
 
-def _body(response: requests.Response, address: str) -> bytes:
-    parts: list[bytes] = []
-    length = 0
-    chunks: Iterator[bytes] = response.iter_content(CHUNK)
-    for chunk in chunks:
-        length += len(chunk)
-        if length > MOST_BYTES:
-            raise MalformedError(f"{address}: the answer is longer than {MOST_BYTES >> 20} MiB")
-        parts.append(chunk)
-    return b"".join(parts)
-
-
-def _refuse_status(response: requests.Response, body: bytes, question: Question) -> None:
-    address, status = question.address, response.status_code
-    if body.startswith(STANDBY) or (300 <= status < 400 and "Location" in response.headers):
-        location = _absolute(response.headers.get("Location", ""), question)
-        if body.startswith(STANDBY):
+def _refuse_status(answer: Answer, question: Question) -> None:
+    address, status = question.address, answer.status
+    stands_by = answer.body.startswith(STANDBY)
+    if stands_by or (300 <= status < 400 and "location" in answer.headers):
+        location = _absolute(answer.headers.get("location", ""), question)
+        if stands_by:
             raise StandbyError(f"{address} stands by", location)
         raise RedirectedError(address, location)
     if status in {401, 403}:
@@ -120,12 +102,12 @@ def _refuse_status(response: requests.Response, body: bytes, question: Question)
         raise MalformedError(f"{address} answers HTTP {status} to {question.path.partition('?')[0]}")
 
 
-def _document(response: requests.Response, body: bytes, question: Question) -> Object:
+def _document(answer: Answer, question: Question) -> Object:
     try:
-        return read(body, secrets(question.params))
+        return read(answer.body, secrets(question.params))
     except MalformedError as error:
         # A ResourceManager that stands by while none is active tells browsers, in words, to come again.
-        if "Refresh" in response.headers:
+        if "refresh" in answer.headers:
             raise StandbyError(f"{question.address} stands by") from error
         raise MalformedError(f"{question.address}: {error}") from error
 
@@ -141,8 +123,6 @@ def secrets(params: Mapping[str, Any]) -> tuple[str, ...]:
 def _fault(error: Exception, question: Question) -> ProviderError | None:
     """What an error of a library tells; None: it is a fault of ours."""
     address = question.address
-    if question.deadline.passed:
-        return UnreachableError(f"{address} did not answer in time")
     if "kerberos" in question.params and (found := kerberos.fault(error, address)):
         return found
     if isinstance(error, requests.RequestException):

@@ -16,11 +16,11 @@ from external_providers.base import (
     Place,
     ProviderError,
 )
+from external_providers.bounded_http import Deadline
 from external_providers.yarn import applications, queues, schedulers
 from external_providers.yarn.addresses import Cluster
 from external_providers.yarn.config import IDENTITY, YarnParser
 from external_providers.yarn.json_tolerance import Object, text
-from external_providers.yarn.sessions import Deadline
 
 SCHEDULER = "/ws/v1/cluster/scheduler"
 METRICS = "/ws/v1/cluster/metrics"

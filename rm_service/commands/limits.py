@@ -23,7 +23,7 @@ def limits() -> None:
 @page_options
 @asks_service
 def list_limits(service: Service, page: dict[str, Any]) -> None:
-    """List the limits with their ids."""
+    """List the limits with their ids, and whose word each is (source)."""
     service.show(service.client.get("/limits", page), limits_view)
 
 
@@ -74,8 +74,10 @@ def remove_limit(service: Service, limit_id: int) -> None:
 def limits_view(document: Document) -> Iterator[RenderableType]:
     """A line for each limit and dimension."""
     if document["items"]:
-        records = [([limit["id"], tags_text(limit["tags"])], limit) for limit in document["items"]]
-        yield balances(["id", "limit"], records, right=["id"])
+        records = [
+            ([limit["id"], tags_text(limit["tags"]), limit["source"]], limit) for limit in document["items"]
+        ]
+        yield balances(["id", "limit", "source"], records, right=["id"])
     else:
         yield Text("there are no limits")
     yield from next_page(document)

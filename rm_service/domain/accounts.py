@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import INT64_MAX, NOTHING, PORT, AmountOverflowError, Amounts, negative
+from rm_service.domain.device_selection import Device
 from rm_service.domain.label_rules import Kind, LabelRule
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
@@ -89,6 +90,8 @@ class Balance:
     """External labels: of what is locked and used here, how much the external manager shows."""
     observation: Observation | None = None
     """External labels: the last look at the place."""
+    devices: tuple[Device, ...] | None = None
+    """Nodes: their devices, with what is held of each; None where none were registered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,9 @@ Amounts = Mapping[str, int]
 PORT = "port/"
 """How the dimensions begin of which every capacity has exactly one without being asked: a node's ports."""
 
+DEVICE = "device/"
+"""How the dimensions begin that count thousandths of devices, one dimension for each kind of device."""
+
 INT64_MAX = 2**63 - 1
 INT64_MIN = -(2**63)
 NOTHING: Amounts = {}
@@ -58,6 +61,11 @@ def without_ports(amounts: Amounts) -> Amounts:
     if any(dimension.startswith(PORT) for dimension in amounts):
         return {name: amount for name, amount in amounts.items() if not name.startswith(PORT)}
     return amounts
+
+
+def in_devices(amounts: Amounts) -> Amounts:
+    """The part of the amounts that counts devices."""
+    return {name: amount for name, amount in amounts.items() if name.startswith(DEVICE)}
 
 
 def without_zeros(amounts: Amounts) -> dict[str, int]:

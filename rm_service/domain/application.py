@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Any
 
 from rm_service.domain.amounts import NOTHING, Amounts, least
+from rm_service.domain.device_selection import Held
+from rm_service.domain.devices import amounts_of
 from rm_service.domain.tags import Tags
 
 Instant = int
@@ -122,6 +124,8 @@ class Application:
     """None as long as nothing is known of it outside."""
     alternatives: tuple[Tags, ...] = ()
     """While it waits: all of its tags as they may be instead, in the order of preference."""
+    devices: tuple[Held, ...] = ()
+    """The units of its node's devices that it was given; it holds them while it holds anything."""
 
     @property
     def has_members(self) -> bool:
@@ -140,14 +144,29 @@ class Application:
         return self.client is not None and not self.has_members and not self.request.get("foreign")
 
     @property
+    def device_amounts(self) -> Amounts:
+        """The devices that it was given, as amounts beside `requested` and `used`."""
+        return amounts_of(self.devices) if self.devices else NOTHING
+
+    @property
     def locked_now(self) -> Amounts:
         """What its labels count as locked for it."""
-        return self.requested if self.state is State.LOCKED else NOTHING
+        if self.state is not State.LOCKED:
+            return NOTHING
+        return {**self.requested, **self.device_amounts} if self.devices else self.requested
 
     @property
     def used_now(self) -> Amounts:
         """What its labels count as used by it."""
-        return (self.used or NOTHING) if self.state is State.USED else NOTHING
+        if self.state is not State.USED:
+            return NOTHING
+        used = self.used or NOTHING
+        return {**used, **self.device_amounts} if self.devices else used
+
+    @property
+    def devices_now(self) -> tuple[Held, ...]:
+        """The devices that it holds."""
+        return self.devices if self.state in HOLDING else ()
 
     @property
     def seen_now(self) -> Amounts:

@@ -246,6 +246,7 @@ def _asked(
         deadline=view.now + operation.run_for if operation.run_for > 0 else None,
         since=view.now,
         placement=None if placement is None else write_placement(placement),
+        devices=found.devices,
         client=operation.client.id,
         name=operation.name,
         parent=None if parent is None else parent.id,
@@ -304,7 +305,7 @@ def _same_ask(operation: op.Ask, tags: Tags, waiting: Sequence[Application]) -> 
         and first.priority == operation.priority
         and first.request == operation.request
         and first.tags == tags
-        and (first.placement or {}).get("selector") == (placement or {}).get("selector")
+        and all((first.placement or {}).get(key) == (placement or {}).get(key) for key in ("selector", "classes"))
         and (first.standing or Standing()).run_for == operation.run_for
     )
 

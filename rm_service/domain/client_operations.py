@@ -21,6 +21,10 @@ class Placement:
     """How much each dimension counts for `fair` and `binpacking`; empty: memory and vcore, alike."""
     image: str = ""
     """Of the nodes that come first by the strategy one that has this container image is preferred."""
+    classes: tuple[tuple[str, int], ...] = ()
+    """Devices that the node is to give, by resource class, in thousandths. Also where the tags name the node."""
+    devices: str = "first_fit"
+    """Which devices of the node are taken: device_selection.STRATEGIES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

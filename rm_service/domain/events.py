@@ -56,6 +56,8 @@ class Kind(StrEnum):
     """A place of an external manager has, or uses, something else than at the last look."""
     PROVIDER_STORED = "provider.stored"
     PROVIDER_REMOVED = "provider.removed"
+    CLASS_CREATED = "class.created"
+    CLASS_REMOVED = "class.removed"
     DEADLINES_SHIFTED = "deadlines.shifted"
 
 

@@ -16,6 +16,7 @@ def grant_waiting(view: View, waiting: Application, found: Finding) -> None:
         state=State.LOCKED,
         tags=found.tags,
         label_ids=found.label_ids,
+        devices=found.devices,
         locked_at=view.now,
         since=view.now,
         deadline=view.now + waiting.lock_seconds * SECOND,
@@ -35,7 +36,7 @@ def lock(view: View, granted: Application) -> None:
         Kind.APPLICATION_LOCKED,
         granted.id,
         label_ids=granted.label_ids,
-        locked=granted.requested,
+        locked=granted.locked_now,
         holders=1,
         tags=granted.tags,
     )

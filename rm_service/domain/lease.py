@@ -88,7 +88,7 @@ def book_use(view: View, application: Application, actual: Amounts, *, report: b
         application.id,
         label_ids=application.label_ids,
         locked=negative(application.locked_now),
-        used=minus(used, application.used_now),
+        used=minus({**used, **application.device_amounts}, application.used_now),
         holders=0 if application.state in HOLDING else 1,
         tags=application.tags,
     )

@@ -8,6 +8,8 @@ from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import AmountOverflowError, Amounts
 from rm_service.domain.answers import Answer
 from rm_service.domain.application import SECOND, State
+from rm_service.domain.device_registration import register_devices
+from rm_service.domain.devices import of_registered, totals, with_taken
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import book_use
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
@@ -43,8 +45,11 @@ def register(view: View, operation: op.RegisterNode) -> Outcome:
     if known is not None and not is_new and account.balance.closed != LOST:
         node = replace(node, last_heartbeat=known.last_heartbeat, deadline=known.deadline)
     unchanged = known == node
-    room = (operation.total, operation.protected, closed)
+    registered, signatures = of_registered(operation.devices)
+    devices = with_taken(registered, account.balance.devices or ())
+    room = ({**operation.total, **totals(devices)}, operation.protected, closed)
     if not unchanged or room != (account.balance.total, account.balance.protected, account.balance.closed):
+        register_devices(view, account, devices, signatures)
         set_room(view, account, node, Kind.NODE_REGISTERED, room)
     view.put_node(node)
     _rebook(view, operation, account.label.id)
@@ -118,7 +123,8 @@ def remove(view: View, operation: op.RemoveNode) -> Outcome:
     if account.balance.applications:
         held = account.balance.applications
         return Refused(Code.NODE_IN_USE, f"{held} applications still hold something on {operation.instance}")
-    removed = replace(node, removed=True, deadline=None)
+    removed = replace(node, removed=True, deadline=None, devices=())
+    register_devices(view, account, (), {})
     set_room(view, account, removed, Kind.NODE_REMOVED, (None, None, None))
     return Done(node=removed)
 

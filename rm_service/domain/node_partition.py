@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from rm_service.domain.amounts import Amounts
+from rm_service.domain.device_selection import Device
 from rm_service.domain.selectors import Operator, Requirement, Selector
 from rm_service.domain.tags import Tags
 
@@ -24,6 +25,7 @@ class Candidate:
     """Tags and attributes together, attributes as text: what a selector is matched with."""
     total: Amounts
     left: Amounts
+    devices: tuple[Device, ...] | None = None
     since: int = 0
     """The partition's clock when it came in with these tags."""
 
@@ -79,14 +81,16 @@ class NodePartition:
             self._changed.clear()
             self._forgotten = self.clock
 
-    def move(self, node: Candidate, total: Amounts, left: Amounts) -> None:
+    def move(
+        self, node: Candidate, total: Amounts, left: Amounts, devices: tuple[Device, ...] | None
+    ) -> None:
         """Take over what a node has now."""
         if total.keys() != node.total.keys():
             self._dimensions.update(total.keys())
             self._dimensions.subtract(node.total.keys())
-        elif left == node.left and total == node.total:
+        elif left == node.left and total == node.total and devices is node.devices:
             return
-        node.total, node.left = total, left
+        node.total, node.left, node.devices = total, left, devices
         self._note(node.label_id)
 
     def has(self, dimension: str) -> bool:

@@ -77,3 +77,6 @@ def _show(view: View, account: Account, application: Application | None, shown: 
     kept = {name: amount for name, amount in external.shown.items() if not account.charge({name: amount})}
     if {**kept, **counted} != dict(external.shown):
         view.put_application(replace(application, external=replace(external, shown={**kept, **counted})))
+        # What is shown of it may leave more in the places around this one.
+        around = view.accounts_of(application.label_ids)
+        view.freed(tuple([each.label.id for each in around if each.label.is_external]))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.application import Instant
+from rm_service.domain.class_book import ResourceClass
 from rm_service.domain.client_operations import (
     AddApplication,
     Ask,
@@ -33,6 +34,8 @@ __all__ = [
     "Ask",
     "BookAllocation",
     "ChangeRules",
+    "CreateClass",
+    "RemoveClass",
     "Client",
     "ClientOperation",
     "CreateNode",
@@ -342,6 +345,24 @@ class Observe:
     """Then the place is not judged at all, instead of being closed."""
 
 
+@dataclass(frozen=True, slots=True)
+class CreateClass:
+    """Create a resource class; refused if there is one of its name."""
+
+    resource_class: ResourceClass
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveClass:
+    """Remove a resource class; devices that were given by it stay with their holders.
+
+    `uid`: only if it is this one.
+    """
+
+    name: str
+    uid: str | None = None
+
+
 ApplicationOperation = Apply | Use | Renew | Release | Reclaim | Lose
 NodeOperation = (
     RegisterNode
@@ -371,6 +392,8 @@ WholeLedgerOperation = (
     | SetClientState
     | StoreProvider
     | RemoveProvider
+    | CreateClass
+    | RemoveClass
 )
 """What touches rows without number and so has a batch of its own."""
 

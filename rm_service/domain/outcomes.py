@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from rm_service.domain.accounts import Shortfall
 from rm_service.domain.application import Application
+from rm_service.domain.class_book import ResourceClass
 from rm_service.domain.registrations import Engine, Node
 from rm_service.domain.tags import Tags
 
@@ -18,6 +19,8 @@ class Code(StrEnum):
     UNKNOWN_LIMIT = "unknown_limit"
     UNKNOWN_PROVIDER = "unknown_provider"
     PROVIDER_TIE = "provider_tie"
+    UNKNOWN_CLASS = "unknown_class"
+    CLASS_EXISTS = "class_exists"
     ID_REUSED = "id_reused"
     ENGINE_EXISTS = "engine_exists"
     WRONG_NODE = "wrong_node"
@@ -46,6 +49,7 @@ class Done:
     limit_id: int | None = None
     registration: int | None = None
     """Of a client: how often it has registered."""
+    resource_class: ResourceClass | None = None
     created: bool = False
     repeated: bool = False
 

@@ -8,11 +8,12 @@ one ask to the next: what an ask costs hardly depends on how many nodes there ar
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, Amounts
+from rm_service.domain.class_book import CLASS, NO_CLASSES, Need
 from rm_service.domain.node_order import NodeOrder
 from rm_service.domain.node_partition import Candidate, NodePartition
 from rm_service.domain.operations import Placement
@@ -50,6 +51,8 @@ class NodeIndex:
     """All schedulable nodes with what they have left."""
 
     def __init__(self) -> None:
+        self.classes = NO_CLASSES
+        """The resource classes of the present epoch."""
         self._nodes: dict[int, Candidate] = {}
         self._partitions: dict[str, NodePartition] = {}
         self._rankings: OrderedDict[tuple[object, ...], _Ranking] = OrderedDict()
@@ -61,13 +64,19 @@ class NodeIndex:
         is_open = not node.removed and account.balance.closed is None and account.balance.total is not None
         tags = selectable(node)
         if known is not None and is_open and known.partition == node.partition and known.tags == tags:
-            self._partitions[known.partition].move(known, account.total or NOTHING, account.left())
+            self._move(known, account)
             return
         if known is not None:
             self._partitions[known.partition].remove(self._nodes.pop(node.label_id))
         if is_open:
             found = Candidate(
-                node.label_id, node.partition, node.instance, tags, account.total or NOTHING, account.left()
+                node.label_id,
+                node.partition,
+                node.instance,
+                tags,
+                account.total or NOTHING,
+                account.left(),
+                account.balance.devices,
             )
             self._nodes[node.label_id] = found
             self._partitions.setdefault(node.partition, NodePartition()).add(found)
@@ -77,7 +86,11 @@ class NodeIndex:
         for account in accounts:
             known = self._nodes.get(account.label.id)
             if known is not None:
-                self._partitions[known.partition].move(known, account.total or NOTHING, account.left())
+                self._move(known, account)
+
+    def _move(self, known: Candidate, account: Account) -> None:
+        partition = self._partitions[known.partition]
+        partition.move(known, account.total or NOTHING, account.left(), account.balance.devices)
 
     def fitting(self, placement: Placement, request: Amounts) -> Iterator[Candidate]:
         """The nodes of the partition that have room, in the order of the strategy (`STRATEGIES`).
@@ -88,8 +101,10 @@ class NodeIndex:
         dimensions = tuple(sorted([dimension for dimension, amount in request.items() if amount > 0]))
         if partition is None or not all(map(partition.has, dimensions)):
             return iter(())
-        wanted = tuple([request[dimension] for dimension in dimensions])
-        return map(self._nodes.__getitem__, self._order(partition, placement, dimensions).fitting(wanted))
+        needs = self.classes.needs(placement.classes)
+        wanted = tuple([*[request[dimension] for dimension in dimensions], *[need.amount for need in needs]])
+        order = self._order(partition, placement, dimensions, needs)
+        return map(self._nodes.__getitem__, order.fitting(wanted))
 
     def rooms(self, placement: Placement, request: Amounts) -> tuple[int, tuple[Room, ...]]:
         """How many nodes match, and the most that any of them has left in each requested dimension."""
@@ -97,22 +112,36 @@ class NodeIndex:
         if partition is None:
             return 0, tuple(Room(dimension, 0, 0) for dimension in request)
         dimensions = tuple(sorted(filter(partition.has, request)))
-        order = self._order(partition, placement, dimensions)
-        most = order.most() or (0,) * (2 * len(dimensions))
-        lefts = dict(zip(dimensions, most[: len(dimensions)], strict=True))
-        totals = dict(zip(dimensions, most[len(dimensions) :], strict=True))
+        needs = self.classes.needs(placement.classes)
+        order = self._order(partition, placement, dimensions, needs)
+        names = (*dimensions, *[need.name for need in needs])
+        most = order.most() or (0,) * (2 * len(names))
+        lefts = dict(zip(names, most[: len(names)], strict=True))
+        totals = dict(zip(names, most[len(names) :], strict=True))
+        wanted = (*request, *[f"{CLASS}{name}" for name, _ in placement.classes])
         return len(order), tuple(
-            Room(dimension, lefts.get(dimension, 0), totals.get(dimension, 0)) for dimension in request
+            Room(dimension, lefts.get(dimension, 0), totals.get(dimension, 0)) for dimension in wanted
         )
 
     def _order(
-        self, partition: NodePartition, placement: Placement, dimensions: tuple[str, ...]
+        self,
+        partition: NodePartition,
+        placement: Placement,
+        dimensions: tuple[str, ...],
+        needs: Sequence[Need],
     ) -> NodeOrder:
         """The order that this question has had before, brought up to date."""
-        key = (placement.partition, placement.selector, placement.strategy, placement.weights, dimensions)
+        key = (
+            placement.partition,
+            placement.selector,
+            placement.strategy,
+            placement.weights,
+            dimensions,
+            tuple([need.key for need in needs]),
+        )
         ranking = self._rankings.get(key)
         if ranking is None:
-            ranking = self._rankings[key] = _Ranking(partition, placement, dimensions)
+            ranking = self._rankings[key] = _Ranking(partition, placement, dimensions, needs)
             self._places += ranking.size()
         else:
             self._rankings.move_to_end(key)
@@ -127,11 +156,18 @@ class NodeIndex:
 class _Ranking:
     """The nodes that match a selector, in the order of a strategy, as of some moment of their partition."""
 
-    def __init__(self, partition: NodePartition, placement: Placement, dimensions: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        partition: NodePartition,
+        placement: Placement,
+        dimensions: tuple[str, ...],
+        needs: Sequence[Need],
+    ) -> None:
         self._partition = partition
         self._selector = parse_selector(placement.selector)
         self._dimensions = dimensions
-        self._rank = _rank_by(placement, dimensions)
+        self._needs = needs
+        self._rank = _rank_by(placement, dimensions, needs)
         self._clock: int
         self._start()
 
@@ -172,22 +208,32 @@ class _Ranking:
         return self._rank(node), node.instance, node.label_id
 
     def _vector(self, node: Candidate) -> tuple[int, ...]:
-        """What is left in each requested dimension, then the totals of these."""
-        left, total = node.left, node.total
+        """What is left in each requested dimension and for each need, then the totals of these."""
+        left, total, devices = node.left, node.total, node.devices or ()
         return (
             *[left.get(each, 0) for each in self._dimensions],
+            *[need.left(devices) for need in self._needs],
             *[total.get(each, 0) for each in self._dimensions],
+            *[need.total(devices) for need in self._needs],
         )
 
 
-def _rank_by(placement: Placement, dimensions: tuple[str, ...]) -> Callable[[Candidate], float]:
+def _rank_by(
+    placement: Placement, dimensions: tuple[str, ...], needs: Sequence[Need]
+) -> Callable[[Candidate], float]:
     """What the nodes are sorted by, smallest first."""
     weights = placement.weights or DEFAULT_WEIGHTS
+
+    def share_left(node: Candidate) -> float:
+        devices = node.devices or ()
+        of_devices = [need.left(devices) / total for need in needs if (total := need.total(devices))]
+        return min([node.share_left(dimensions), *of_devices])
+
     match placement.strategy:
         case "best_fit":
-            return lambda node: node.share_left(dimensions)
+            return share_left
         case "spread":
-            return lambda node: -node.share_left(dimensions)
+            return lambda node: -share_left(node)
         case "fair":
             return lambda node: node.load(weights)
         case "binpacking":

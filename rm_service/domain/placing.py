@@ -1,11 +1,14 @@
 """Finding room: under every label of an application and, if it asks for a node, on one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts, without_ports
+from rm_service.domain.device_choice import choose_devices, class_amounts, unknown_class
+from rm_service.domain.device_selection import Held
+from rm_service.domain.devices import amounts_of
 from rm_service.domain.judging import Judgement, Rank, judge, not_registered
 from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Refused
@@ -25,6 +28,9 @@ def write_placement(placement: Placement) -> dict[str, Any]:
         document["weights"] = placement.weights
     if placement.image:
         document["image"] = placement.image
+    if placement.classes:
+        document["classes"] = [list(each) for each in placement.classes]
+        document["devices"] = placement.devices
     return document
 
 
@@ -37,6 +43,8 @@ def read_placement(document: Mapping[str, Any]) -> Placement:
         document.get("partition", ""),
         weights,
         document.get("image", ""),
+        tuple([(name, milli) for name, milli in document.get("classes", ())]),
+        document.get("devices", "first_fit"),
     )
 
 
@@ -49,7 +57,9 @@ class Finding:
     """Its tags, with `node` when one was chosen."""
     judgement: Judgement = field(default_factory=Judgement)
     refusal: Refused | None = None
-    """It names a capacity under which nothing is registered."""
+    """It names a capacity under which nothing is registered, or a class that nobody has created."""
+    devices: tuple[Held, ...] = ()
+    """The units that the chosen node gives."""
 
 
 def find_among(
@@ -107,11 +117,14 @@ def find_room(
     found = Finding(label_ids, tags, judge(view, accounts, resource, rank, turn_of))
     if placement is None:
         return found
+    unknown = unknown_class(view, placement)
+    if unknown is not None:
+        return Finding(label_ids, tags, refusal=unknown)
     pool = view.accounts[view.lookup.pool_of(placement)]
     queue = judge(view, [pool], resource, rank, turn_of)
     if found.judgement.blocked or queue.blocked:
         found.judgement.add(queue)
-        if next(view.lookup.nodes_for(placement, resource), None) is None:
+        if "node" not in tags and next(view.lookup.nodes_for(placement, resource), None) is None:
             found.judgement.block(pool, _nowhere(view, pool, placement, resource))
         return found
     return _choose(view, found, pool, placement, resource, rank, turn_of)
@@ -130,19 +143,29 @@ def _choose(
     unregistered: Refused | None = None
     refused = Judgement()
     judged = set(found.label_ids)
-    for tried, node in enumerate(view.lookup.nodes_for(placement, resource)):
+    tried = 0
+    for node in _nodes(view, found, placement, resource):
         tags = {**found.tags, "node": node}
         label_ids = view.lookup.labels_of(tags)
-        accounts = view.accounts_of(tuple([each for each in label_ids if each not in judged]))
+        devices: tuple[Held, ...] = ()
+        if placement.classes:
+            chosen = choose_devices(view, label_ids, placement)
+            if isinstance(chosen, list):
+                refused.shortfalls = refused.shortfalls or chosen
+                continue  # it costs little, and a node that is passed by here may be the only one
+            devices = chosen
+            label_ids = view.lookup.labels_of(tags, amounts_of(devices))
+        accounts = view.accounts_of(tuple([each for each in label_ids if devices or each not in judged]))
         missing = not_registered(accounts)
-        judgement = judge(view, accounts, resource, rank, turn_of)
+        judgement = judge(view, accounts, {**resource, **amounts_of(devices)}, rank, turn_of)
         if missing is None and not judgement.blocked:
-            return Finding(label_ids, tags, judgement)
+            return Finding(label_ids, tags, judgement, devices=devices)
         if missing is not None:
             unregistered = missing
         elif not refused.blocked:
             refused = judgement
-        if tried + 1 >= MAX_NODES:
+        tried += 1
+        if tried >= MAX_NODES:
             break
     if unregistered is not None and not refused.blocked:
         return Finding(found.label_ids, found.tags, refusal=unregistered)
@@ -152,13 +175,20 @@ def _choose(
     return found
 
 
+def _nodes(view: View, found: Finding, placement: Placement, resource: Amounts) -> Iterable[str]:
+    """The node that is named, or those that have room in the order of the strategy."""
+    named = found.tags.get("node")
+    return view.lookup.nodes_for(placement, resource) if named is None else (named,)
+
+
 def _nowhere(view: View, pool: Account, placement: Placement, resource: Amounts) -> list[Shortfall]:
     """Why no node was found: per dimension the most that any matching node has left."""
     matching, rooms = view.lookup.rooms(placement, resource)
     reason = "no_node_fits" if matching else "no_node_matches"
     known = {room.dimension: room for room in rooms}
     found = []
-    for dimension, amount in without_ports(resource).items() or [("", 0)]:
+    wanted = {**without_ports(resource), **class_amounts(placement)}
+    for dimension, amount in wanted.items() or [("", 0)]:
         room = known.get(dimension) or Room(dimension, 0, 0)
         found.append(Shortfall(pool.label.tags, dimension, amount, room.left, room.total, 0, 0, 0, reason))
     return [shortfall for shortfall in found if shortfall.left < shortfall.requested] or found

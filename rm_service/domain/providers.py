@@ -73,6 +73,8 @@ class StoredProvider:
     """The number of the event that tells of it: another one for each change."""
     created_at: Instant
     updated_at: Instant
+    fault: str | None = None
+    """Why its row cannot be read; it then speaks for nothing, and what could be read of it is here."""
 
     @property
     def key(self) -> str:
@@ -91,13 +93,13 @@ def most_specific_first(providers: Iterable[StoredProvider]) -> list[StoredProvi
 
 def speaking_for(ordered: Iterable[StoredProvider], tags: Tags) -> StoredProvider | None:
     """Which of the providers of one type, the most specific first, speaks for a label of these tags."""
-    return next((each for each in ordered if each.labels.matches(tags)), None)
+    return next((each for each in ordered if each.fault is None and each.labels.matches(tags)), None)
 
 
 def tied_with(stored: StoreProvider, others: Iterable[StoredProvider]) -> StoredProvider | None:
     """A provider that some label could belong to just as well as to the one to be stored."""
     for other in others:
-        if other.type != stored.type or other.name == stored.name:
+        if other.type != stored.type or other.name == stored.name or other.fault is not None:
             continue
         as_specific = len(other.labels.requirements) == len(stored.labels.requirements)
         if as_specific and not are_disjoint(stored.labels, other.labels):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import AmountOverflowError, Amounts, without_zeros
 from rm_service.domain.application import SECOND, Application, State
+from rm_service.domain.device_choice import class_amounts
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import grant_waiting, lock
 from rm_service.domain.judging import ARRIVAL, Judgement
@@ -94,8 +95,10 @@ def _can_never_fit(view: View, application: Application) -> bool:
         return True
     if application.placement is None:
         return False
-    _, rooms = view.lookup.rooms(read_placement(application.placement), requested)
-    return any(room.total < requested[room.dimension] for room in rooms)
+    placement = read_placement(application.placement)
+    _, rooms = view.lookup.rooms(placement, requested)
+    wanted = {**requested, **class_amounts(placement)}
+    return any(room.total < wanted[room.dimension] for room in rooms)
 
 
 def _is_beyond(view: View, tags: Tags, requested: Amounts) -> bool:
@@ -120,6 +123,7 @@ def _asked(view: View, operation: op.Apply, found: Finding) -> Application:
         since=view.now,
         deadline=view.now + operation.lock_seconds * SECOND,
         placement=None if placement is None else write_placement(placement),
+        devices=found.devices,
     )
 
 

@@ -23,6 +23,8 @@ def reserve(view: View, application: Application) -> bool:
     standing = application.standing
     if application.client is None or application.placement is None or standing is None:
         return False
+    if application.placement.get("classes"):
+        return False  # what of a node's devices would come free together cannot be told
     if standing.reserved is not None and standing.reserved in application.waits_on:
         kept = view.accounts[standing.reserved]
         if kept.total is not None and kept.balance.closed is None:

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from rm_service.domain import device_changes
 from rm_service.domain.accounts import Account, Observation
 from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, minus, negative
 from rm_service.domain.application import LIVE, SECOND, Application, Instant, State
+from rm_service.domain.class_book import ClassBook
+from rm_service.domain.device_attributes import Attributes
+from rm_service.domain.devices import Signatures
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Outcome, Refused
@@ -27,8 +31,14 @@ class Room:
 class Lookup(Protocol):
     """What a decision may look up while it is made. Whatever it names is then in the view."""
 
-    def labels_of(self, tags: Tags) -> tuple[int, ...]:
-        """The labels that these tags are charged to."""
+    def labels_of(self, tags: Tags, resource: Amounts = NOTHING) -> tuple[int, ...]:
+        """The labels that these tags are charged to, and those of the devices in `resource`."""
+
+    def classes(self) -> ClassBook:
+        """The resource classes; they know the signatures of every device in the view."""
+
+    def learn(self, signatures: Signatures) -> None:
+        """Take in the attributes of signatures that may be new."""
 
     def pool_of(self, placement: Placement) -> int:
         """The label whose queue those stand in who wait for a node of this selector."""
@@ -56,6 +66,9 @@ class Lookup(Protocol):
     def tenants_of(self, label_id: int) -> Sequence[str]:
         """The applications that hold something on this node's label, likewise."""
 
+
+LOST = "lost"
+"""The word under which a node is closed that is gone."""
 
 SLOT = "apps"
 """The dimension that counts applications: a limit on it is a number of slots."""
@@ -137,8 +150,14 @@ class View:
         self.changed: dict[str, None] = {}
         self.changed_accounts: set[int] = set()
         self.changed_nodes: set[int] = set()
-        self.observed: set[int] = set()
-        """External labels that were looked at anew."""
+        self.changed_rooms: set[int] = set()
+        """Labels beside nodes that have another total: external places, the sums of devices."""
+        self.changed_devices: set[int] = set()
+        """Nodes of whose devices something else is held, or that have others."""
+        self.changed_claims: set[str] = set()
+        """Applications that hold other devices than before."""
+        self.signatures: dict[str, Attributes] = {}
+        """Signatures of devices that were registered."""
         self.changed_engines: set[str] = set()
         self.requeued: set[str] = set()
         """Applications whose place in queues changed."""
@@ -187,6 +206,11 @@ class View:
         else:
             self.keep()
         return outcome
+
+    def undo_by(self, step: Callable[[], object]) -> None:
+        """How to take back what was just done, if it comes to that."""
+        if self._undo is not None:
+            self._undo.append(step)
 
     def undo(self) -> None:
         """Take back everything that was done since `begin`."""
@@ -286,6 +310,8 @@ class View:
         self.applications[application.id] = application
         if application.external is not None:
             self._see(before, application)
+        if application.devices or (before is not None and before.devices):
+            device_changes.follow(self, before, application)
         if before is None:
             self.created.add(application.id)
             if application.name is not None:
@@ -383,8 +409,8 @@ class View:
         balance = account.balance
         before = (balance.total, balance.protected, balance.closed)
         account.register(total, protected, closed)
-        if self._undo is not None:
-            self._undo.append(lambda: account.register(*before))
+        self.undo_by(lambda: account.register(*before))
+        device_changes.sum_up(self, before[0] if before[2] != LOST else None, total if closed != LOST else None)
 
     def set_observation(
         self,
@@ -397,7 +423,7 @@ class View:
         before = (balance.total, balance.protected, balance.closed), balance.observation
         account.register(*room)
         balance.observation = observation
-        self.observed.add(account.label.id)
+        self.changed_rooms.add(account.label.id)
         if self._undo is not None:
 
             def restore() -> None:

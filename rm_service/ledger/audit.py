@@ -16,6 +16,7 @@ from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.tags import Tags
 from rm_service.ledger.audit_balances import check_events, check_sums, read_books
+from rm_service.ledger.audit_devices import check_devices
 from rm_service.ledger.audit_findings import Check, Difference, Findings
 from rm_service.ledger.audit_registers import (
     check_engines,
@@ -72,6 +73,7 @@ def audit(readers: Engine) -> Audit:
         check_final(connection, findings)
         check_engines(connection, findings)
         check_nodes(connection, books, findings)
+        check_devices(connection, books, findings)
         check_tag_index(connection, findings)
         over_limit = [found for account in books.accounts() if (found := _over_limit(account)) is not None]
     return Audit(

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, RowMapping, func, select
 
+from rm_service.domain.account_rules import label_rule
 from rm_service.domain.accounts import Account, Balance, Label, only_queues
 from rm_service.domain.amounts import NOTHING, Amounts, least
 from rm_service.domain.application import HOLDING, State
+from rm_service.domain.devices import DEVICE_KEY, amounts_of, device_labels, read_held
 from rm_service.domain.fold import Fold, Standing
-from rm_service.domain.tags import TagError, Tags
+from rm_service.domain.tags import TagError, Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.audit_findings import Check, Findings
 from rm_service.ledger.checkpoints import MARK
@@ -53,7 +55,7 @@ def read_books(connection: Connection) -> Books:
     table = tables.label.c
     labels = {}
     for row in connection.execute(select(table.id, table.key, table.tags).execution_options(**_CHUNK)):
-        rule = None if only_queues(row.tags) else book.rules.rule_for(frozenset(row.tags))
+        rule = label_rule(book.rules, row.tags)
         labels[row.id] = Label(row.id, row.key, row.tags, rule)
     rows = connection.execute(select(*BALANCE).execution_options(**_CHUNK)).mappings()
     balances = {row["label_id"]: balance_of(row) for row in rows}
@@ -73,6 +75,7 @@ def check_sums(connection: Connection, books: Books, findings: Findings) -> int:
         table.requested,
         table.used,
         table.external,
+        table.devices,
     )
     live = select(*columns).where(table.finished_at.is_(None)).execution_options(**_CHUNK)
     sums: dict[int, Standing] = {}
@@ -113,6 +116,7 @@ def check_events(connection: Connection, books: Books, last: int, findings: Find
 def _check_labels(row: RowMapping, books: Books, findings: Findings) -> None:
     try:
         keys = [label.key for label in books.book.rules.labels_for(row["tags"])]
+        keys += [label_key(tags) for tags in device_labels(_held_devices(row))]
     except TagError as error:
         findings.add(Check.LABELS, "tags", "tags that the rules can read", str(error), subject=row["id"])
         return
@@ -125,11 +129,20 @@ def _key(books: Books, label_id: int) -> str:
     return f"no label {label_id}" if label is None else label.key
 
 
+def _held(row: RowMapping) -> Amounts:
+    amounts: Amounts = row["requested"] if row["state"] == State.LOCKED else row["used"] or NOTHING
+    return amounts
+
+
+def _held_devices(row: RowMapping) -> Amounts:
+    return amounts_of(read_held(row["devices"])) if row["state"] in HOLDING else NOTHING
+
+
 def _add(sums: dict[int, Standing], row: RowMapping, books: Books) -> None:
     state = State(row["state"])
     if state not in HOLDING:
         return
-    held = row["requested"] if state is State.LOCKED else row["used"] or NOTHING
+    held = {**_held(row), **_held_devices(row)}
     for label_id in row["label_ids"]:
         total = sums.setdefault(label_id, Standing())
         total.applications += 1
@@ -142,7 +155,7 @@ def _add_seen(seen: dict[int, dict[str, int]], row: RowMapping, books: Books) ->
     """What external managers show of an application, at most what it holds."""
     if row["external"] is None or State(row["state"]) not in HOLDING:
         return
-    held = row["requested"] if State(row["state"]) is State.LOCKED else row["used"] or NOTHING
+    held = _held(row)
     for label_id in row["label_ids"]:
         if label_id in books.labels and books.labels[label_id].is_external:
             sums = seen.setdefault(label_id, {})
@@ -187,7 +200,7 @@ def _compare(check: Check, label_id: int, expected: Standing, books: Books, find
 
 def _compare_room(label_id: int, expected: Standing, books: Books, findings: Findings) -> None:
     balance, tags = books.balances.get(label_id), books.tags(label_id)
-    if balance is not None:
+    if balance is not None and DEVICE_KEY not in (tags or {}):  # its total is that of the nodes
         findings.add(Check.EVENTS, "total", expected.total, balance.total, label=tags)
         findings.add(Check.EVENTS, "protected", expected.protected, balance.protected, label=tags)
         findings.add(Check.EVENTS, "closed", expected.closed, balance.closed, label=tags)

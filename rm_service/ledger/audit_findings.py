@@ -27,6 +27,8 @@ class Check(StrEnum):
     """Every engine belongs to a used application that names it."""
     NODES = "nodes"
     """A node's label has a total while the node is registered, and only then."""
+    DEVICES = "devices"
+    """What is taken of a node's devices is what applications hold of them, and the sums are those of the nodes."""
     TAG_INDEX = "tag_index"
     """SQLite: the tag table has exactly the tags of the live applications."""
 

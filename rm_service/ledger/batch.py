@@ -9,16 +9,18 @@ import orjson
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Account
-from rm_service.domain.amounts import Amounts, without_ports
+from rm_service.domain.amounts import NOTHING, Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, State
+from rm_service.domain.class_book import ClassBook
 from rm_service.domain.decide import decide, decide_together
+from rm_service.domain.devices import Signatures, device_labels
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex, prefer_image
 from rm_service.domain.tags import Tags, label_key, node_tags
 from rm_service.domain.view import Periods, Room, View
 from rm_service.ledger.ids import is_id
 from rm_service.ledger.label_ids import LabelIds
-from rm_service.ledger.nodes import NodeWatch
+from rm_service.ledger.nodes import NodeWatch, know_devices
 from rm_service.ledger.rulebook import Labels, RuleBook
 from rm_service.ledger.turn import Head, Rows, Turn, Wanted
 
@@ -91,11 +93,22 @@ class Batch:
         self._pool_ids = rows.pool_ids
         return view, [_decide_group(view, group) for group in groups]
 
-    def labels_of(self, tags: Tags) -> tuple[int, ...]:
+    def labels_of(self, tags: Tags, resource: Amounts = NOTHING) -> tuple[int, ...]:
         """As Lookup says."""
         label_ids = self._label_ids(tags)
+        devices = {label_key(label): label for label in device_labels(resource)}
+        if devices:
+            label_ids += tuple(self.ids.give(devices).values())
         self._read_accounts(label_ids)
         return label_ids
+
+    def classes(self) -> ClassBook:
+        """As Lookup says."""
+        return self.book.classes
+
+    def learn(self, signatures: Signatures) -> None:
+        """As Lookup says."""
+        self.book.signatures.update(signatures)
 
     def pool_of(self, placement: op.Placement) -> int:
         """As Lookup says."""
@@ -274,6 +287,7 @@ class Batch:
         for balance in rows.balances:
             if balance.label_id not in accounts:  # what is here already may have changed in this batch
                 accounts[balance.label_id] = book.account(balance)
+        know_devices(self.turn, book, rows.balances)
         self._take_in_new()
         self._read_applications([each.parent for each in new if each.parent is not None])
 
@@ -293,7 +307,8 @@ class Batch:
         applications = self.view.applications
         lost = [found for found in applications.values() if found.state is State.LOST]
         for application in lost:
-            applications[application.id] = replace(application, label_ids=self.labels_of(application.tags))
+            label_ids = self.labels_of(application.tags, application.device_amounts)
+            applications[application.id] = replace(application, label_ids=label_ids)
 
     def _read_accounts(self, label_ids: Iterable[int]) -> None:
         accounts, new = self.view.accounts, self.ids.new
@@ -313,5 +328,8 @@ def _decide_group(view: View, group: Group) -> Result:
 
 def pool_tags(placement: op.Placement) -> dict[str, str]:
     """The tags of the queue in which those wait who ask for a node by this selector."""
-    pool = {POOL_KEY: placement.selector or "*"}
+    name = placement.selector or "*"
+    if placement.classes:  # who waits for devices must not hold up those who need none
+        name = f"{name} classes {','.join(sorted(each for each, _ in placement.classes))}"
+    pool = {POOL_KEY: name}
     return {**pool, "partition": placement.partition} if placement.partition else pool

@@ -120,17 +120,19 @@ class Ledger:
         """How many requests stand before the writer."""
         return self._writer.waiting()
 
-    def book(self) -> RuleBook:
-        """Rules and limits in force, at most a second old: for preparing a request, never for a grant."""
+    def book(self, *, fresh: bool = False) -> RuleBook:
+        """Rules, limits and classes in force, unless `fresh` at most a second old: for preparing a request and
+        for showing them, never for a grant.
+        """
         now = time.monotonic()
         book = self._book
-        if book is not None and now - self._book_checked < BOOK_SECONDS:
+        if book is not None and not fresh and now - self._book_checked < BOOK_SECONDS:
             return book
         try:
             with self.readers.connect() as connection:
                 epoch = connection.execute(select(tables.ledger_head.c.epoch)).scalar_one()
                 if book is None or book.epoch != epoch:
-                    book = read_rule_book(connection)
+                    book = read_rule_book(connection, self.labels.signatures)
         except DBAPIError as error:
             raise LedgerUnavailableError(str(error.orig)) from error
         self._book, self._book_checked = book, now

@@ -1,13 +1,15 @@
 """The placement index and how far in the outbox it has followed the ledger."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import select
 
+from rm_service.domain.accounts import Balance
 from rm_service.domain.events import Kind
 from rm_service.domain.placement import NodeIndex
 from rm_service.domain.view import View
 from rm_service.ledger import tables
+from rm_service.ledger.class_rows import learn_signatures
 from rm_service.ledger.rulebook import Labels, RuleBook
 from rm_service.ledger.turn import Turn, Wanted
 
@@ -25,12 +27,14 @@ class NodeWatch:
 
     def catch_up(self, turn: Turn, seq: int, book: RuleBook, labels: Labels) -> None:
         """Follow the events up to `seq`, the head of this turn."""
+        self.index.classes = book.classes
         if self._seq == seq and not self._spoilt:
             return
         known = self._seq
         touched = None if known is None or seq - known > MAX_BEHIND else self._touched(turn, known)
         if touched is None:
             self.index = NodeIndex()
+            self.index.classes = book.classes
         self._read(turn, None if touched is None else touched | self._spoilt, book, labels)
         self._seq = seq
         self._spoilt = set()
@@ -76,5 +80,13 @@ class NodeWatch:
         for label_id, (key, tags) in labels.of_ids(turn.connection, book.not_met(label_ids)).items():
             book.learn(label_id, key, tags)
         accounts = {balance.label_id: book.account(balance) for balance in rows.balances}
+        know_devices(turn, book, rows.balances)
         for node in rows.nodes:
             self.index.put(node, accounts[node.label_id])
+
+
+def know_devices(turn: Turn, book: RuleBook, balances: Iterable[Balance]) -> None:
+    """Make sure that the attributes of all devices in these balances are known."""
+    names = {device.signature for balance in balances for device in balance.devices or ()}
+    if not names <= book.signatures.keys():
+        learn_signatures(turn.connection, book.signatures, names)

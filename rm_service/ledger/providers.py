@@ -4,25 +4,37 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from rm_service.domain.application import Instant
 from rm_service.domain.providers import RemoveProvider, StalePolicy, StoredProvider, StoreProvider
-from rm_service.domain.selectors import parse_selector
+from rm_service.domain.selectors import Selector, parse_selector
 from rm_service.ledger import tables
 
 Generation = tuple[int, int]
 """The newest version and how many there are: another one whenever anything about providers has changed."""
 
 _TABLE = tables.external_provider
+_PLAIN = [column for column in _TABLE.c if column.name not in {"config", "protected"}]
+"""What cannot fail to be read: no document."""
 
 
 def read_providers(connection: Connection) -> list[StoredProvider]:
-    """All of them, by type and name."""
-    rows = connection.execute(select(_TABLE).order_by(_TABLE.c.type, _TABLE.c.name))
+    """All of them, by type and name. One whose row cannot be read has a `fault`, and the others none."""
+    ordered = (_TABLE.c.type, _TABLE.c.name)
+    try:
+        rows = connection.execute(select(_TABLE).order_by(*ordered)).all()
+    except ValueError:  # a document that is no JSON takes the whole answer with it
+        keys = connection.execute(select(*ordered).order_by(*ordered)).all()
+        found = [read_provider(connection, *key) for key in keys]
+        return [each for each in found if each is not None]
     return [_provider(row) for row in rows]
 
 
 def read_provider(connection: Connection, type_: str, name: str) -> StoredProvider | None:
-    """One of them. Index: primary key."""
-    where = (_TABLE.c.type == type_) & (_TABLE.c.name == name)
-    row = connection.execute(select(_TABLE).where(where)).first()
+    """One of them, with a `fault` if its row cannot be read. Index: primary key."""
+    here = (_TABLE.c.type == type_) & (_TABLE.c.name == name)
+    try:
+        row = connection.execute(select(_TABLE).where(here)).first()
+    except ValueError as error:
+        row = connection.execute(select(*_PLAIN).where(here)).first()
+        return None if row is None else _unreadable(row, error)
     return None if row is None else _provider(row)
 
 
@@ -61,6 +73,36 @@ def remove_provider(connection: Connection, removed: RemoveProvider) -> bool:
 
 
 def _provider(row: Row[tuple[object, ...]]) -> StoredProvider:
+    try:
+        return _read(row)
+    except ValueError as error:
+        return _unreadable(row, error)
+
+
+def _unreadable(row: Row[tuple[object, ...]], error: ValueError) -> StoredProvider:
+    """What can be known of it: who it is, and why it is not known what it is."""
+    return StoredProvider(
+        type=row.type,
+        name=row.name,
+        labels=Selector(),
+        config={},
+        secrets=row.secrets,
+        stale_policy=StalePolicy.DENY,
+        refresh_seconds=row.refresh_seconds,
+        stale_seconds=row.stale_seconds,
+        protected={},
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        fault=f"its row cannot be read, store it anew: {error}",
+    )
+
+
+def _read(row: Row[tuple[object, ...]]) -> StoredProvider:
+    """Raises ValueError."""
+    for column in ("config", "protected"):
+        if not isinstance(getattr(row, column), dict):
+            raise ValueError(f"{column} is no object")
     return StoredProvider(
         type=row.type,
         name=row.name,

@@ -7,8 +7,9 @@ from sqlalchemy import select, update
 
 from rm_service.domain.amounts import Amounts, least, plus
 from rm_service.domain.application import HOLDING, State
+from rm_service.domain.devices import DEVICE_KEY, amounts_of, device_labels, device_rule, read_held
 from rm_service.domain.label_rules import ChargedLabel, LabelRule, LabelRules
-from rm_service.domain.tags import TagError, Tags
+from rm_service.domain.tags import TagError, Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Documents
 from rm_service.ledger.label_ids import LabelIds
@@ -62,7 +63,7 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
         changed = []
         for application in chunk:
             try:
-                charged = _with_ids(ids, rules.labels_for(application.tags))
+                charged = _with_ids(ids, rules.labels_for(application.tags), application.held)
             except TagError as error:
                 raise RulesDoNotFitError(application.id, error) from error
             label_ids = [label_id for label_id, _ in charged]
@@ -110,6 +111,7 @@ def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
         table.c.requested,
         table.c.used,
         table.c.external,
+        table.c.devices,
     )
     query = select(*columns).where(table.c.finished_at.is_(None)).order_by(table.c.id).limit(CHUNK)
     last: str | None = None
@@ -125,7 +127,7 @@ def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
                 State(row.state),
                 row.tags,
                 row.label_ids,
-                row.requested if row.used is None else row.used,
+                {**(row.requested if row.used is None else row.used), **amounts_of(read_held(row.devices))},
                 {} if row.external is None else row.external["shown"],
             )
             for row in rows
@@ -133,10 +135,14 @@ def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
         ]
 
 
-def _with_ids(ids: LabelIds, charged: Iterable[ChargedLabel]) -> list[tuple[int, LabelRule]]:
-    wanted = {label.key: label for label in charged}
-    given = ids.give({key: label.tags for key, label in wanted.items()})
-    return [(given[key], label.rule) for key, label in wanted.items()]
+def _with_ids(
+    ids: LabelIds, charged: Iterable[ChargedLabel], held: Amounts
+) -> list[tuple[int, LabelRule]]:
+    wanted = {label.key: (label.tags, label.rule) for label in charged}
+    for tags in device_labels(held):
+        wanted[label_key(tags)] = tags, device_rule(tags[DEVICE_KEY])
+    given = ids.give({key: tags for key, (tags, _) in wanted.items()})
+    return [(given[key], rule) for key, (_, rule) in wanted.items()]
 
 
 def _write(turn: Turn, sums: dict[int, _Sum]) -> None:

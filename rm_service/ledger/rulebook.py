@@ -10,12 +10,16 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, select
 
-from rm_service.domain.accounts import Account, Balance, Label, only_queues
+from rm_service.domain.account_rules import label_rule
+from rm_service.domain.accounts import Account, Balance, Label
+from rm_service.domain.class_book import ClassBook
 from rm_service.domain.conversions import Conversions
+from rm_service.domain.device_attributes import Attributes
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
+from rm_service.ledger.class_rows import learn_signatures, read_classes
 
 T = TypeVar("T")
 
@@ -32,6 +36,9 @@ class RuleBook:
     limits: Limits
     registrations: Mapping[str, int]
     """How often each client has registered."""
+    classes: ClassBook
+    signatures: dict[str, Attributes]
+    """What the attributes of each signature of devices are: as far as this process has met it."""
     _standings: dict[int, tuple[Label, Limit | None]] = field(default_factory=dict)
     _charged: dict[tuple[str | None, ...], tuple[int, ...]] = field(default_factory=dict)
 
@@ -56,8 +63,7 @@ class RuleBook:
         return Account(label, limit, balance)
 
     def _standing(self, label_id: int, key: str, tags: Tags) -> tuple[Label, Limit | None]:
-        rule = None if only_queues(tags) else self.rules.rule_for(frozenset(tags))
-        return Label(label_id, key, tags, rule), self.limits.resolve(tags)
+        return Label(label_id, key, tags, label_rule(self.rules, tags)), self.limits.resolve(tags)
 
     def charged(self, tags: Tags) -> tuple[int, ...] | None:
         """The ids of the labels that these tags are charged to, if that was found out before."""
@@ -70,8 +76,8 @@ class RuleBook:
         self._charged[tuple([tags.get(key) for key in self.rules.keys])] = label_ids
 
 
-def read_rule_book(connection: Connection) -> RuleBook:
-    """The rule book of the present epoch."""
+def read_rule_book(connection: Connection, signatures: dict[str, Attributes] | None = None) -> RuleBook:
+    """The rule book of the present epoch. `signatures`: those that are known, to which others are added."""
     epoch = connection.execute(select(tables.ledger_head.c.epoch)).scalar_one()
     document: Mapping[str, object] = connection.execute(select(tables.rule_set.c.document)).scalar_one()
     rules = LabelRules.from_document(document["label_rules"])
@@ -86,13 +92,25 @@ def read_rule_book(connection: Connection) -> RuleBook:
     limits = Limits([Limit(row.id, row.tags, row.total, row.protected) for row in rows], rules)
     clients = connection.execute(select(tables.si_client.c.rm_id, tables.si_client.c.registration))
     registrations = {row.rm_id: row.registration for row in clients}
-    return RuleBook(epoch, Conversions.from_document(document["conversions"]), rules, limits, registrations)
+    signatures = {} if signatures is None else signatures
+    learn_signatures(connection, signatures)
+    classes = ClassBook(read_classes(connection), signatures.__getitem__)
+    return RuleBook(
+        epoch,
+        Conversions.from_document(document["conversions"]),
+        rules,
+        limits,
+        registrations,
+        classes,
+        signatures,
+    )
 
 
 class Labels:
-    """The labels that this process has met, by id and by canonical key."""
+    """The labels that this process has met, by id and by canonical key; and the signatures of devices."""
 
     def __init__(self) -> None:
+        self.signatures: dict[str, Attributes] = {}
         self._by_id: dict[int, tuple[str, Tags]] = {}
         self._id_of: dict[str, int] = {}
 

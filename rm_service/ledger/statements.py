@@ -35,6 +35,7 @@ _ENGINE = tuple(column.name for column in fields(Engine) if column.name != "remo
 _EVENT = tuple(column.name for column in fields(Event))
 _INTERVAL = tuple(column.name for column in tables.application_interval.columns)
 _WAITER = ("label_id", "application_id", "priority", "seq")
+_CLAIM = tuple(column.name for column in tables.application_device.columns)
 _LABEL = tuple(column.name for column in tables.label.columns)
 _LABEL_TAG = tuple(column.name for column in tables.label_tag.columns)
 _BALANCE_NEW = ("label_id", "locked", "used", "applications", "wake", "seen", "is_pool")
@@ -144,6 +145,12 @@ class Statements:
         self.insert_intervals = documents.insert(tables.application_interval, _INTERVAL)
         self.update_balances = documents.update(tables.balance, "label_id", _BALANCE_WRITTEN)
         self.update_rooms = documents.update(tables.balance, "label_id", _ROOM_WRITTEN)
+        self.update_devices = documents.update(tables.balance, "label_id", ("devices",))
+        self.insert_signatures = documents.insert(
+            tables.device_signature, ("name", "attributes"), "ON CONFLICT DO NOTHING"
+        )
+        self.delete_claims = f"DELETE FROM application_device WHERE application_id IN ({ids})"
+        self.insert_claims = documents.insert(tables.application_device, _CLAIM)
         self.upsert_nodes = documents.upsert(tables.node, _NODE)
         self.upsert_engines = documents.upsert(tables.engine, _ENGINE)
         self.delete_engines = f"DELETE FROM engine WHERE instance IN ({members})"

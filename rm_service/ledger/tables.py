@@ -99,6 +99,7 @@ balance = Table(
         "seen", Json, nullable=False, server_default="{}", comment="external labels: what is shown of ours"
     ),
     Column("observation", Json, comment="external labels: the last look at the place"),
+    Column("devices", Json, comment="nodes: name, signature, units, what is taken of which unit"),
     Column("is_pool", Boolean, nullable=False, comment="a queue of those who ask for a node"),
     _no_negative("locked"),
     _no_negative("used"),
@@ -156,6 +157,7 @@ application = Table(
     Column("standing", Json, comment="where a client's application stands"),
     Column("alternatives", Json, comment="while it waits: its tags as they may be instead"),
     Column("external", Json, comment="what it is called by external managers, and what they show of it"),
+    Column("devices", Json, comment="the units of devices that it was given"),
     CheckConstraint(
         "state IN ('waiting', 'locked', 'used', 'released', 'expired', 'reclaimed', 'preempted', 'lost')",
         "state",
@@ -205,6 +207,39 @@ application_tag = Table(
     Column("application_id", Id, primary_key=True),
     sqlite_with_rowid=False,
     comment="the tags of live applications; SQLite only, PostgreSQL indexes application.tags itself",
+)
+
+application_device = Table(
+    "application_device",
+    metadata,
+    Column("application_id", Id, primary_key=True),
+    Column("label_id", BigInteger, primary_key=True, index=True, comment="the node's label"),
+    Column("device", Text, primary_key=True),
+    Column("unit", BigInteger, primary_key=True),
+    Column("resource_class", Text, primary_key=True),
+    Column("milli", BigInteger, nullable=False, comment="thousandths of the unit"),
+    CheckConstraint("milli > 0", "milli"),
+    comment="the units of devices that are held just now: what a node's agent sets up",
+)
+
+device_signature = Table(
+    "device_signature",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("attributes", Json, nullable=False),
+    comment="the distinct attribute sets of all devices that were ever registered; rows never change",
+)
+
+resource_class = Table(
+    "resource_class",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("uid", Id, nullable=False, unique=True),
+    Column("spec", Json, nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("annotations", Json, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False, comment="the event that tells of its creation"),
 )
 
 application_interval = Table(

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from rm_service.domain.accounts import Balance, Observation
 from rm_service.domain.application import Application, External, Instant, Standing, State
+from rm_service.domain.devices import read_devices, read_held
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger.documents import Bulk, to_json
 from rm_service.ledger.pipeline import Pipeline
@@ -282,6 +283,8 @@ def _application(row: list[Any]) -> Application:
     application.standing = None if standing is None else Standing(**standing)
     application.alternatives = tuple(application.alternatives or ())
     application.external = external_of(application.external)
+    devices: Any = application.devices
+    application.devices = read_held(devices)
     return application
 
 
@@ -289,6 +292,8 @@ def _balance(row: list[Any]) -> Balance:
     balance = Balance(*row)
     balance.wake = bool(balance.wake)
     balance.observation = observation_of(balance.observation)
+    devices: Any = balance.devices
+    balance.devices = read_devices(devices)
     return balance
 
 

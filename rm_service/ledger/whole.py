@@ -1,13 +1,13 @@
 """Operations on the whole ledger: limits, rules, deadlines, checkpoints. Each has a turn of its own."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table, delete, insert, select, update
 
 from rm_service.domain import operations as op
-from rm_service.domain.accounts import GATE_KEY
+from rm_service.domain.accounts import GATE_KEY, POOL_KEY
 from rm_service.domain.application import SECOND
 from rm_service.domain.clients import ClientState
 from rm_service.domain.conversions import Conversions
@@ -19,6 +19,7 @@ from rm_service.domain.providers import provider_key, tied_with
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.checkpoints import write_checkpoint
+from rm_service.ledger.class_rows import class_document, delete_class, insert_class, read_classes
 from rm_service.ledger.client_state import note_who_is_away, set_client_state, wake_gate
 from rm_service.ledger.limit_rows import is_anothers, replace_limits, store_limit
 from rm_service.ledger.providers import read_providers, remove_provider, store_provider
@@ -199,6 +200,31 @@ class _Change:
         self._event(Kind.PROVIDER_REMOVED, key, None, None)
         return Done(), set()
 
+    def create_class(self, operation: op.CreateClass) -> tuple[Outcome, Woken]:
+        """A class is there from now on; who waits for devices is looked at again."""
+        connection, created = self.turn.connection, operation.resource_class
+        if created.name in read_classes(connection):
+            detail = f"a resource class {created.name} exists already"
+            return Refused(Code.CLASS_EXISTS, detail, field="metadata.name"), set()
+        created = replace(created, created_at=self.head.now, version=self.head.seq + 1)
+        insert_class(connection, created)
+        self._event(Kind.CLASS_CREATED, created.name, None, {"uid": created.uid})
+        return Done(resource_class=created, created=True), self._wake({POOL_KEY: ""})
+
+    def remove_class(self, operation: op.RemoveClass) -> tuple[Outcome, Woken]:
+        """Nothing that is held changes: a class of that name counts it again."""
+        connection = self.turn.connection
+        known = read_classes(connection).get(operation.name)
+        if known is None:
+            return Refused(Code.UNKNOWN_CLASS, f"no resource class {operation.name}"), set()
+        if operation.uid not in {None, known.uid}:
+            detail = f"the resource class {operation.name} is another one: its uid is {known.uid}"
+            return Refused(Code.CLASS_EXISTS, detail, field="preconditions.uid"), set()
+        delete_class(connection, operation.name)
+        detail = {"uid": known.uid, "document": class_document(known)}
+        self._event(Kind.CLASS_REMOVED, operation.name, None, detail)
+        return Done(resource_class=known), set()
+
     def _grow_rules(
         self, before: LabelRules, rules: LabelRules, key_sets: Collection[frozenset[str]]
     ) -> None:
@@ -302,4 +328,6 @@ _CHANGES: dict[type, Callable[[_Change, Any], tuple[Outcome, Woken]]] = {
     op.SetClientState: _Change.set_client_state,
     op.StoreProvider: _Change.store_provider,
     op.RemoveProvider: _Change.remove_provider,
+    op.CreateClass: _Change.create_class,
+    op.RemoveClass: _Change.remove_class,
 }

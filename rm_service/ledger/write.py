@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rm_service.domain.application import LIVE, Application, State
 from rm_service.domain.view import View
+from rm_service.ledger.device_rows import write_device_changes
 from rm_service.ledger.documents import to_json
 from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.turn import Turn
@@ -37,6 +38,8 @@ def write(turn: Turn, view: View, ids: LabelIds) -> None:
         ids.write(_used_labels(view))
     _write_waiters(turn, view)
     _write_registrations(turn, view)
+    if view.changed_devices or view.changed_claims or view.signatures:
+        write_device_changes(turn, view)
     created = [view.applications[key] for key in view.created]
     changed = [view.applications[key] for key in view.changed if key not in view.created]
     turn.write_together(
@@ -54,7 +57,7 @@ def write(turn: Turn, view: View, ids: LabelIds) -> None:
 
 
 def _used_labels(view: View) -> set[int]:
-    used = view.changed_accounts | view.changed_nodes | view.observed
+    used = view.changed_accounts | view.changed_nodes | view.changed_rooms
     for key in [*view.created, *view.changed]:
         used.update(view.applications[key].label_ids, view.applications[key].waits_on)
     return used
@@ -94,7 +97,7 @@ def _write_waiters(turn: Turn, view: View) -> None:
 
 def _write_registrations(turn: Turn, view: View) -> None:
     texts = turn.texts
-    rooms = [view.accounts[label_id].balance for label_id in view.changed_nodes | view.observed]
+    rooms = [view.accounts[label_id].balance for label_id in view.changed_nodes | view.changed_rooms]
     turn.write(texts.update_rooms, rooms)
     turn.write(texts.upsert_nodes, [view.nodes[label_id] for label_id in view.changed_nodes])
     engines = [view.engines[name] for name in view.changed_engines]

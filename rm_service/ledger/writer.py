@@ -226,7 +226,7 @@ class Writer:
         while True:
             if self._book is None:
                 turn.take()
-                self._book = read_rule_book(turn.connection)
+                self._book = read_rule_book(turn.connection, self._labels.signatures)
             ids = LabelIds(turn, self._labels)
             plan = Batch(turn, self._book, self._labels, ids, self._watch, self._periods)
             plan.plan(groups)

@@ -4,10 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 
 from rm_service.domain import operations as op
-from rm_service.domain.accounts import Account, Balance, Label, only_queues
-from rm_service.domain.amounts import Amounts, without_ports
+from rm_service.domain.account_rules import label_rule
+from rm_service.domain.accounts import Account, Balance, Label
+from rm_service.domain.amounts import NOTHING, Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, State
+from rm_service.domain.class_book import ClassBook, ResourceClass
 from rm_service.domain.decide import decide, decide_together
+from rm_service.domain.device_attributes import Attributes
+from rm_service.domain.devices import Signatures, device_labels
 from rm_service.domain.events import Event
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
@@ -57,6 +61,8 @@ class PureLedger:
             for number, (key, total) in enumerate((limits or {}).items(), start=1)
         ]
         self.limits = Limits(parsed, RULES)
+        self.resource_classes: dict[str, ResourceClass] = {}
+        self.signatures: dict[str, Attributes] = {}
         self.now = 1_000 * SECOND
         periods = Periods(wait_age * SECOND, echo * SECOND, completing * SECOND)
         self.view = View(self, now=self.now, seq=0, periods=periods)
@@ -124,8 +130,15 @@ class PureLedger:
         while self.view.woken:
             self._decide(op.Wake(self.view.woken.pop()))
 
-    def labels_of(self, tags: Tags) -> tuple[int, ...]:
-        return tuple(self._label(label.tags) for label in RULES.labels_for(tags))
+    def labels_of(self, tags: Tags, resource: Amounts = NOTHING) -> tuple[int, ...]:
+        charged = [label.tags for label in RULES.labels_for(tags)]
+        return tuple(self._label(label) for label in (*charged, *device_labels(resource)))
+
+    def classes(self) -> ClassBook:
+        return ClassBook(self.resource_classes, self.signatures.__getitem__)
+
+    def learn(self, signatures: Signatures) -> None:
+        self.signatures.update(signatures)
 
     def pool_of(self, placement: op.Placement) -> int:
         pool = {"@placement": placement.selector or "*"}
@@ -205,8 +218,7 @@ class PureLedger:
         key = label_key(tags)
         if key not in self._ids:
             label_id = self._ids[key] = len(self._ids) + 1
-            rule = None if only_queues(tags) else RULES.rule_for(frozenset(tags))
-            label = Label(label_id, key, tags, rule)
+            label = Label(label_id, key, tags, label_rule(RULES, tags))
             limit = self.limits.resolve(tags)
             self.view.accounts[label_id] = Account(label, limit, Balance(label_id, {}, {}))
         return self._ids[key]

@@ -293,12 +293,28 @@ class _Counting(LoopbackHandler):
         self.wfile.write(b"%d" % self.count)
 
 
+class _Unpackable(LoopbackHandler):
+    """Keeps the line, and says of its answers that they are packed."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self) -> None:
+        self.wfile.write(packed(b"not packed"))
+
+
 def test_a_session_keeps_its_line() -> None:
     with LoopbackServer(_Counting) as server, closing(BoundedSession()) as session:
         answers = [
             session.get(server.url, Deadline(WAIT), most_bytes=MOST, connect_seconds=WAIT) for _ in range(3)
         ]
     assert [answer.body for answer in answers] == [b"1", b"2", b"3"]
+
+
+def test_a_session_that_is_closed_leaves_no_line_open_whatever_refers_to_it() -> None:
+    with LoopbackServer(_Unpackable) as server:  # it would wait for its line to end
+        with pytest.raises(ContentDecodingError) as caught:
+            in_a_session(server.url)
+        assert caught.value.__traceback__ is not None
 
 
 def test_after_a_line_was_cut_a_session_takes_another(server: JsonServer) -> None:

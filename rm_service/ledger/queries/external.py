@@ -3,14 +3,15 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, Row, or_, select
 
 from rm_service.domain.amounts import NOTHING, Amounts, minus, plus
 from rm_service.domain.application import HOLDING
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.selectors import Operator, Requirement
-from rm_service.domain.tags import Tags
+from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.queries.tag_index import live_with
 
@@ -35,9 +36,11 @@ class UsedPlace:
 
     tags: Tags
     tenants: tuple[Tenant, ...] = ()
-    """The oldest first."""
+    """Those whose own place it is, the oldest first; who asked for one beneath it is a tenant there."""
     unseen: Amounts = field(default_factory=dict)
     """What is held there and was not shown at the last look."""
+    is_top: bool = True
+    """No other place in use holds this one, and all that is held here, too."""
 
 
 def used_places(connection: Connection, rules: LabelRules, type_: str, cluster_key: str) -> list[UsedPlace]:
@@ -61,20 +64,27 @@ def used_places(connection: Connection, rules: LabelRules, type_: str, cluster_k
     clusters = sorted({row.tags[cluster_key] for row in places.values() if cluster_key in row.tags})
     tenants: dict[int, list[Tenant]] = defaultdict(list)
     for start in range(0, len(clusters), _VALUES):
-        for label_ids, tenant in _tenants(connection, cluster_key, clusters[start : start + _VALUES]):
-            for label_id in label_ids:
-                tenants[label_id].append(tenant)
+        for row, tenant in _tenants(connection, cluster_key, clusters[start : start + _VALUES]):
+            for label_id in row.label_ids:
+                if label_id in places and places[label_id].tags.items() <= row.tags.items():
+                    tenants[label_id].append(tenant)
+    keys = {label_key(row.tags) for row in places.values()}
     return [
-        UsedPlace(row.tags, tuple(tenants[row.id]), minus(plus(row.locked, row.used), row.seen))
+        UsedPlace(
+            row.tags,
+            tuple(tenants[row.id]),
+            minus(plus(row.locked, row.used), row.seen),
+            is_top=len(keys.intersection(label.key for label in rules.labels_for(row.tags))) == 1,
+        )
         for row in places.values()
     ]
 
 
-def _tenants(connection: Connection, key: str, values: Sequence[str]) -> list[tuple[Sequence[int], Tenant]]:
+def _tenants(connection: Connection, key: str, values: Sequence[str]) -> list[tuple[Row[Any], Tenant]]:
     table = tables.application.c
     carrying = Requirement(key, Operator.IN, tuple(values))
     rows = connection.execute(
-        select(table.id, table.label_ids, table.external)
+        select(table.id, table.tags, table.label_ids, table.external)
         .where(
             table.finished_at.is_(None),
             table.state.in_(sorted(HOLDING)),
@@ -84,7 +94,7 @@ def _tenants(connection: Connection, key: str, values: Sequence[str]) -> list[tu
     )
     return [
         (
-            row.label_ids,
+            row,
             Tenant(
                 str(row.id),
                 () if row.external is None else tuple(row.external["ids"]),

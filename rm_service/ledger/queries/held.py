@@ -27,6 +27,7 @@ from sqlalchemy import (
 
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import HOLDING, Instant, State
+from rm_service.domain.devices import amounts_of, read_held
 from rm_service.domain.selectors import Requirement
 from rm_service.ledger import tables
 from rm_service.ledger.queries.tag_index import fulfilling, live_with, value_of
@@ -56,7 +57,8 @@ def held_now(
         (_APPLICATION.c.state == State.LOCKED, _text(_APPLICATION.c.requested)),
         else_=_text(_APPLICATION.c.used),
     )
-    query = select(*_values(connection, keys), _APPLICATION.c.state, held.label("held")).where(
+    devices = _text(_APPLICATION.c.devices).label("devices")
+    query = select(*_values(connection, keys), _APPLICATION.c.state, held.label("held"), devices).where(
         _APPLICATION.c.finished_at.is_(None),
         _APPLICATION.c.state.in_(HOLDING),
         *live_with(connection, named),
@@ -79,6 +81,7 @@ def held_at(
     """
     row, then = _APPLICATION.c, _INTERVAL.c
     values = _values(connection, keys)
+    devices = _text(row.devices).label("devices")
     there = [
         or_(row.finished_at.is_(None), row.finished_at > at),
         row.created_at <= at,
@@ -87,13 +90,13 @@ def held_at(
     ]
     lock_end = func.coalesce(row.used_at, row.finished_at, at + 1)
     locked = select(
-        *values, literal(State.LOCKED.value).label("state"), _text(row.requested).label("held")
+        *values, literal(State.LOCKED.value).label("state"), _text(row.requested).label("held"), devices
     ).where(row.locked_at <= at, lock_end > at, *there)
-    used = select(*values, literal(State.USED.value).label("state"), _text(row.used).label("held")).where(
+    used = select(*values, literal(State.USED.value).label("state"), _text(row.used).label("held"), devices).where(
         row.used_at.is_not(None), row.since <= at, *there
     )
     before = (
-        select(*values, then.state, _text(then.amounts).label("held"))
+        select(*values, then.state, _text(then.amounts).label("held"), devices)
         .select_from(_APPLICATION.join(_INTERVAL, then.application_id == row.id))
         .where(then.since <= at, then.until > at, *there)
     )
@@ -105,11 +108,14 @@ def _grouped(
 ) -> Iterator[Held]:
     each = query.subquery()
     columns = [each.c[f"value{place}"] for place in range(len(keys))]
-    group = [*columns, each.c.state, each.c.held]
+    group = [*columns, each.c.state, each.c.held, each.c.devices]
     counted: Select[Any] = select(*group, func.count().label("applications")).group_by(*group)
-    for *values, state, held, applications in connection.execute(counted.execution_options(yield_per=5000)):
+    for *values, state, held, devices, applications in connection.execute(counted.execution_options(yield_per=5000)):
         tags = {key: value for key, value in zip(keys, values, strict=True) if value is not None}
-        yield Held(tags, State(state), orjson.loads(held), applications)
+        amounts = orjson.loads(held)
+        if devices is not None and devices != "[]":
+            amounts |= amounts_of(read_held(orjson.loads(devices)))
+        yield Held(tags, State(state), amounts, applications)
 
 
 def _values(connection: Connection, keys: Sequence[str]) -> list[ColumnElement[Any]]:

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Column, RowMapping, Table
 
+from rm_service.domain.account_rules import label_rule
 from rm_service.domain.accounts import Account, Balance, Label
 from rm_service.domain.application import Application, Standing, State
+from rm_service.domain.devices import read_devices, read_held
 from rm_service.domain.events import Event, Kind
 from rm_service.domain.registrations import Engine, Node
 from rm_service.ledger import tables
@@ -38,19 +40,21 @@ def application_of(row: RowMapping) -> Application:
     values["standing"] = None if values["standing"] is None else Standing(**values["standing"])
     values["alternatives"] = tuple(values["alternatives"] or ())
     values["external"] = external_of(values["external"])
+    values["devices"] = read_held(values["devices"])
     return Application(**values)
 
 
 def balance_of(row: RowMapping) -> Balance:
     values = _values(row, BALANCE)
     values["observation"] = observation_of(values["observation"])
+    values["devices"] = read_devices(values["devices"])
     return Balance(**values)
 
 
 def account_of(row: RowMapping, book: RuleBook) -> Account:
     """The account of a row with the columns BALANCE and LABEL."""
     balance, tags = balance_of(row), row["label_tags"]
-    rule = book.rules.rule_for(frozenset(tags))
+    rule = label_rule(book.rules, tags)
     return Account(Label(balance.label_id, row["key"], tags, rule), book.limits.resolve(tags), balance)
 
 

@@ -15,7 +15,7 @@ from rm_service.ledger.providers import Generation
 from rm_service.services.external.breaker import Breaker
 from rm_service.services.external.feeds import Feed, fail
 from rm_service.services.external.snapshots import Key, Snapshots
-from rm_service.services.external.sources import Source, UnusableProviderError
+from rm_service.services.external.sources import Unparsed, UnusableProviderError
 
 LONGEST_OPEN_SECONDS = 60.0
 """A breaker stays open at most so long, or two refreshes where that is longer."""
@@ -30,18 +30,18 @@ class Stored(Protocol):
 
     def all(self) -> Sequence[StoredProvider]: ...
 
-    def open(self, stored: StoredProvider) -> Source: ...
+    def unseal(self, stored: StoredProvider) -> Unparsed: ...
 
     def identity_of(self, type_: str) -> Identity | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has changed of the stored providers."""
+    """What has changed of the stored providers, where anything has: the first time, all of them."""
 
     gone: Sequence[StoredProvider] = ()
-    going_on: Sequence[Source] = ()
-    """Those of which what was seen still holds: how it is to be judged may be another way."""
+    elsewhere: frozenset[str] = frozenset()
+    """The keys of those who ask something else than before: what was seen holds no longer."""
 
 
 class Following:
@@ -76,69 +76,76 @@ class Following:
         self._ended = True
         self.feeds.clear()
 
-    def follow(self) -> Changes:
-        """Take over what has changed. While nothing can be read all stays as it is."""
+    def follow(self) -> Changes | None:
+        """Take over what has changed; None for nothing. While nothing can be read all stays as it is.
+
+        No plug-in is asked here: what it makes of a configuration is found out by the first call.
+        """
         with self._one_at_a_time:
             try:
                 generation = self._stored.generation()
                 if generation == self._generation:
                     self._unreadable = False
-                    return Changes()
+                    return None
                 stored = self._stored.all()
             except (SQLAlchemyError, ValueError) as error:
                 if not self._unreadable:
                     _log.warning("providers_unreadable", error=str(getattr(error, "orig", error)).strip())
                 self._unreadable = True
-                return Changes()
+                return None
             known = {key: feed.stored.version for key, feed in list(self.feeds.items())}
             changed = [each for each in stored if known.get((each.type, each.name)) != each.version]
-            changes = self._take_over(stored, [(each, self._open(each)) for each in changed])
+            changes = self._take_over(stored, [(each, self._unsealed(each)) for each in changed])
             self._generation, self._unreadable = generation, False
             return changes
 
-    def _open(self, stored: StoredProvider) -> Source | str:
+    def _unsealed(self, stored: StoredProvider) -> Unparsed | str:
         try:
-            return self._stored.open(stored)
+            return self._stored.unseal(stored)
         except UnusableProviderError as error:
             _log.warning("provider_unusable", provider=stored.key, reason=str(error))
             return str(error)
 
     def _take_over(
-        self, stored: Sequence[StoredProvider], opened: Sequence[tuple[StoredProvider, Source | str]]
-    ) -> Changes:
+        self, stored: Sequence[StoredProvider], unsealed: Sequence[tuple[StoredProvider, Unparsed | str]]
+    ) -> Changes | None:
         """Have a feed for each that is stored."""
-        going_on: list[Source] = []
+        elsewhere: set[str] = set()
         kept = {(each.type, each.name) for each in stored}
         with self._lock:
             if self._ended:
-                return Changes()
+                return None
             gone = [feed for key, feed in self.feeds.items() if key not in kept]
             left = list(gone)
             for feed in gone:
                 del self.feeds[feed.key]
                 self._snapshots.forget(feed.key)
-            for each, source in opened:
+            for each, unparsed in unsealed:
                 before = self.feeds.get((each.type, each.name))
-                if before is None or not self._goes_on(before, each, source):
-                    left += [] if before is None else [before]
-                    self._begin(each, source)
-                elif not isinstance(source, str):
-                    going_on.append(source)
+                if before is not None and self._goes_on(before, each, unparsed):
+                    continue
+                if before is not None:
+                    left.append(before)
+                    elsewhere.add(each.key)
+                self._begin(each, unparsed)
             self._ordered = _ordered(stored)
         for feed in left:
             for future in feed.futures():
                 fail(future, "the provider was changed")
-        return Changes([feed.stored for feed in gone], going_on)
+        return Changes([feed.stored for feed in gone], frozenset(elsewhere))
 
-    def _goes_on(self, feed: Feed, stored: StoredProvider, source: Source | str) -> bool:
+    def _goes_on(self, feed: Feed, stored: StoredProvider, unparsed: Unparsed | str) -> bool:
         """Whether a feed stays with what it has seen, because the same manager is asked the same."""
-        if feed.source is None or isinstance(source, str) or not source.asks_as(feed.source):
+        if feed.problem is not None or feed.unparsed is None or isinstance(unparsed, str):
             return False
-        feed.stored, feed.source, feed.next_at = stored, source, self._clock()
+        if not unparsed.asks_as(feed.unparsed):
+            return False
+        feed.stored, feed.unparsed, feed.is_parsed = stored, unparsed, False
+        feed.next_at = self._clock()
         return True
 
-    def _begin(self, stored: StoredProvider, source: Source | str) -> None:
-        usable, problem = (None, source) if isinstance(source, str) else (source, None)
+    def _begin(self, stored: StoredProvider, unparsed: Unparsed | str) -> None:
+        usable, problem = (None, unparsed) if isinstance(unparsed, str) else (unparsed, None)
         two_refreshes = 2.0 * stored.refresh_seconds
         breaker = Breaker(
             self._clock,

@@ -1,7 +1,6 @@
 """What Prometheus is told of each provider."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -10,21 +9,13 @@ from prometheus_client.registry import Collector
 
 from rm_service.domain.amounts import Amounts
 from rm_service.services.external.breaker import BreakerState
+from rm_service.services.external.feeds import ProviderStatus
 from rm_service.services.external.fetching import FaultKind
 from rm_service.services.external.snapshots import Key
 
 _LABELS = ("type", "name")
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0)
 _STATES = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
-
-
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """How a provider stands at this moment."""
-
-    key: Key
-    age_seconds: float | None
-    breaker: BreakerState
 
 
 class ProviderMetrics:
@@ -57,9 +48,9 @@ class ProviderMetrics:
         self._seconds.remove_by_labels(labels)
         self._failures.remove_by_labels(labels)
 
-    def watch(self, gauges: Callable[[], Iterable[Gauge]]) -> None:
-        """Show what this says at each look."""
-        self._registry.register(_Gauges(gauges))
+    def watch(self, statuses: Callable[[], Iterable[ProviderStatus]]) -> None:
+        """Show how providers stand at each look."""
+        self._registry.register(_Gauges(statuses))
 
     def watch_unseen(self, unseen: Callable[[], Mapping[Key, Amounts]]) -> None:
         """Show what applications were promised and no manager shows, at each look."""
@@ -83,8 +74,8 @@ class _Unseen(Collector):
 
 
 class _Gauges(Collector):
-    def __init__(self, gauges: Callable[[], Iterable[Gauge]]) -> None:
-        self._gauges = gauges
+    def __init__(self, statuses: Callable[[], Iterable[ProviderStatus]]) -> None:
+        self._statuses = statuses
 
     def collect(self) -> Iterator[Metric]:
         age = GaugeMetricFamily(
@@ -93,9 +84,17 @@ class _Gauges(Collector):
         breaker = GaugeMetricFamily(
             "rm_provider_breaker", "Breaker of a provider: 0 closed, 1 half open, 2 open", labels=_LABELS
         )
-        for gauge in self._gauges():
-            if gauge.age_seconds is not None:
-                age.add_metric(gauge.key, gauge.age_seconds)
-            breaker.add_metric(gauge.key, _STATES[gauge.breaker])
-        yield age
-        yield breaker
+        late = GaugeMetricFamily(
+            "rm_provider_late", "1: looks at a provider take longer than the time between two", labels=_LABELS
+        )
+        stuck = GaugeMetricFamily(
+            "rm_provider_stuck", "Calls of a provider that were given up and still hang", labels=_LABELS
+        )
+        for status in self._statuses():
+            key = (status.stored.type, status.stored.name)
+            if status.age_seconds is not None:
+                age.add_metric(key, status.age_seconds)
+            breaker.add_metric(key, _STATES[status.breaker])
+            late.add_metric(key, int(status.late))
+            stuck.add_metric(key, status.stuck)
+        yield from (age, breaker, late, stuck)

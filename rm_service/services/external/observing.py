@@ -5,6 +5,7 @@ was seen of it last goes into the same batch, before the question.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -71,12 +72,16 @@ class Observing:
 
     def _tell(self, source: Source) -> None:
         observations: list[op.Observe] = []
+        lessened: list[op.Observe] = []
         unseen: Amounts = NOTHING
-        for place in self._used(source.identity):
+        for place in sorted(self._used(source.identity), key=_depth):
             speaking = self._followed.speaking_for(source.stored.type, place.tags)
             if speaking is not None and speaking[0].key == source.stored.key:
                 observations.append(self._observation(*speaking, place))
-                unseen = plus(unseen, place.unseen)
+                lessened += _lessened(observations[-1], place)
+                unseen = plus(unseen, place.unseen) if place.is_top else unseen
+        if len(observations) > CHUNK:
+            self._submit(lessened)  # in no order of chunks more is shown than there is of its use
         self._submit(observations)
         self.unseen[source.key] = unseen
 
@@ -121,7 +126,8 @@ class Observing:
             self._told.clear()
         self._told[label_key(used.tags)] = _told(stored, snapshot)
         age = 0 if snapshot is None else snapshots.age_in_microseconds(snapshot)
-        return observation(stored, identity, used, snapshot, age)
+        separator = self._ledger.book().rules.separators.get(identity.place_key)
+        return observation(stored, identity, used, snapshot, age, separator)
 
     def _submit(self, observations: Sequence[op.Observe]) -> None:
         for start in range(0, len(observations), CHUNK):
@@ -132,10 +138,32 @@ def _told(stored: StoredProvider, snapshot: Snapshot | None) -> Told:
     return stored.version, None if snapshot is None else snapshot.began
 
 
-def observation(
-    stored: StoredProvider, identity: Identity, used: UsedPlace, snapshot: Snapshot | None, age: int
+def _depth(place: UsedPlace) -> int:
+    """More than that of any place that holds this one."""
+    return sum(map(len, place.tags.values()))
+
+
+def _lessened(observation: op.Observe, place: UsedPlace) -> list[op.Observe]:
+    """The observation with what less is shown of applications than before, and nothing that is more."""
+    less: dict[str, Amounts] = {}
+    for tenant in place.tenants:
+        shown = observation.shown.get(tenant.id)
+        if shown is not None and any(amount > shown.get(name, 0) for name, amount in tenant.shown.items()):
+            less[tenant.id] = {name: min(amount, shown.get(name, 0)) for name, amount in tenant.shown.items()}
+    return [replace(observation, shown=less)] if less else []
+
+
+def observation(  # noqa: PLR0913 - who says what, of which place, as of when
+    stored: StoredProvider,
+    identity: Identity,
+    used: UsedPlace,
+    snapshot: Snapshot | None,
+    age: int,
+    separator: str | None = None,
 ) -> op.Observe:
-    """What the ledger is told of one place. `age` of the snapshot in microseconds."""
+    """What the ledger is told of one place. `age` of the snapshot in microseconds; `separator`: of the levels
+    of a place's name, where a place holds those beneath it.
+    """
     place = None if snapshot is None else snapshot.places.get(used.tags.get(identity.place_key, ""))
     policy = stored.stale_policy
     told = {
@@ -147,7 +175,12 @@ def observation(
     }
     if snapshot is None or place is None:
         return op.Observe(total=None, closed=UNOBSERVED if snapshot is None else NO_SUCH_PLACE, **told)  # type: ignore[arg-type]
-    listed = [each for each in snapshot.applications if each.place == place.name]
+    beneath = f"{place.name}{separator}" if separator else None
+    listed = [
+        each
+        for each in (snapshot.applications if used.tenants else ())
+        if each.place == place.name or (beneath and each.place.startswith(beneath))
+    ]
     return op.Observe(
         total=place.total,
         observed=place.used,

@@ -24,7 +24,7 @@ from rm_service.services.external.secret_fields import (
     path_text,
     take_out,
 )
-from rm_service.services.external.sources import Source, open_secrets, open_source, parse, seal_secrets
+from rm_service.services.external.sources import Unparsed, open_secrets, parse, seal_secrets, unseal
 
 
 class ProviderFaultError(ValueError):
@@ -87,9 +87,9 @@ class Providers:
         with self.ledger.readers.connect() as connection:
             return read_generation(connection)
 
-    def open(self, stored: StoredProvider) -> Source:
-        """A stored provider, ready to be asked. Raises UnusableProviderError."""
-        return open_source(self.plugins, self.keys, stored)
+    def unseal(self, stored: StoredProvider) -> Unparsed:
+        """A stored provider, ready to be parsed. Raises UnusableProviderError."""
+        return unseal(self.plugins, self.keys, stored)
 
     def identity_of(self, type_: str) -> Identity | None:
         """What the plugin of a type is; None if there is none."""

@@ -2,11 +2,12 @@
 
 APScheduler only says when to tick. A tick reads which providers there are, gives up calls that hang, and
 starts those that are due; it never waits for a manager. Each call runs on a thread of its own, which a plugin
-that hangs keeps, and nothing else; a process that ends does not wait for it.
+that hangs keeps, and nothing else; a process that ends does not wait for it. On that thread its plug-in
+also parses its configuration first.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, InvalidStateError
 from datetime import UTC, datetime
 from threading import Lock, Thread
@@ -29,10 +30,17 @@ from rm_service.services.external.fetching import (
     fetch,
     health_of,
 )
-from rm_service.services.external.following import Following, Stored
-from rm_service.services.external.metrics import Gauge, ProviderMetrics
+from rm_service.services.external.following import Changes, Following, Stored
+from rm_service.services.external.metrics import ProviderMetrics
+from rm_service.services.external.noting import (
+    note_age,
+    note_fault,
+    note_pace,
+    note_running,
+    note_unusable,
+)
 from rm_service.services.external.snapshots import Snapshot, Snapshots
-from rm_service.services.external.sources import Source
+from rm_service.services.external.sources import Source, UnusableProviderError
 
 TICK_SECONDS = 1.0
 FETCH_SECONDS = 30.0
@@ -50,7 +58,10 @@ OnSnapshot = Callable[[Source, Snapshot], object]
 """Told of each snapshot that can be believed, on a thread of its provider's: the next look at that provider
 waits until it returns.
 """
-OnRemoved = Callable[[StoredProvider, Identity], object]
+OnChanged = Callable[[Collection[str]], object]
+"""Told when providers have changed, and once at first: the keys of those that ask something else than before.
+It is told again at the next tick if it raises.
+"""
 
 
 class Refresher:
@@ -71,15 +82,17 @@ class Refresher:
         self._max_calls = max_calls
         self.snapshots = Snapshots(clocks.monotonic)
         self.on_snapshot: list[OnSnapshot] = []
-        self.on_removed: list[OnRemoved] = []
-        """Told of each provider that was taken away while this process followed it."""
+        self.on_changed: list[OnChanged] = []
         self._lock = Lock()  # around feeds and calls; nothing waits for anybody while it is held
         self._following = Following(stored, clocks.monotonic, self.snapshots, self._lock)
         self._feeds = self._following.feeds
         self._stopped = False
+        self._untold: frozenset[str] | None = None
+        """What is to be told of changes; None: nothing."""
+        self._told_in_vain = False
         self._scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone=UTC)
         if metrics is not None:
-            metrics.watch(self._gauges)
+            metrics.watch(self.statuses)
 
     def start(self) -> None:
         """Look at once, and then whenever a provider is due."""
@@ -116,15 +129,13 @@ class Refresher:
 
     def tick(self) -> None:
         """Take over what has changed, give up what hangs, start what is due."""
-        changes = self._following.follow()
-        for gone in changes.gone:
-            self._tell_removed(gone)
-        for source in changes.going_on:
-            snapshot = self.snapshots.latest(*source.key)
-            if snapshot is not None:
-                self._deliver(source, snapshot)
+        self._take_over(self._following.follow())
+        self._tell_changes()
         with self._lock:
             now = self._clocks.monotonic()
+            for feed in self._feeds.values():
+                self._note_age(feed)
+                note_running(feed, now)
             given_up = [
                 self._give_up(feed, feed.call, now)
                 for feed in self._feeds.values()
@@ -142,7 +153,7 @@ class Refresher:
         with self._lock:
             feed = self._feeds.get((type_, name))
             now = self._clocks.monotonic()
-            if feed is None or feed.source is None:
+            if feed is None or feed.problem is not None:
                 reason = f"no provider {provider_key(type_, name)}" if feed is None else str(feed.problem)
                 return failed(reason)
             if feed.call is not None:
@@ -174,17 +185,32 @@ class Refresher:
         with self._lock:
             return [self._status(feed) for feed in self._feeds.values()]
 
-    def _tell_removed(self, stored: StoredProvider) -> None:
-        if self._metrics is not None:
-            self._metrics.forget((stored.type, stored.name))
-        identity = self._following.identity_of(stored.type)
-        if identity is None:
+    def _take_over(self, changes: Changes | None) -> None:
+        if changes is None:
             return
-        for tell in self.on_removed:
-            try:
-                tell(stored, identity)
-            except Exception:  # noqa: BLE001 - a listener's fault is not the next one's
-                _log.exception("on_provider_removed_failed", provider=stored.key)
+        if self._metrics is not None:
+            for gone in changes.gone:
+                self._metrics.forget((gone.type, gone.name))
+        with self._lock:
+            self._untold = (self._untold or frozenset()) | changes.elsewhere
+
+    def _tell_changes(self) -> None:
+        """Whoever is told in vain now is told again by the next tick."""
+        with self._lock:
+            untold, self._untold = self._untold, None
+        if untold is None:
+            return
+        try:
+            for tell in self.on_changed:
+                tell(untold)
+        except Exception as error:  # noqa: BLE001 - a listener may have any fault
+            with self._lock:
+                self._untold = (self._untold or frozenset()) | untold
+            if not self._told_in_vain:
+                _log.warning("provider_changes_not_told", error=str(error).strip(), exc_info=True)
+            self._told_in_vain = True
+        else:
+            self._told_in_vain = False
 
     # ---- calls; all of it under the lock -------------------------------------------------------------------
 
@@ -237,28 +263,24 @@ class Refresher:
         feed.next_at = call.began + feed.stored.refresh_seconds
         if snapshot is not None:
             self.snapshots.put(feed.key, snapshot)
+            self._note_age(feed)
         if fault is None or fault.kind is FaultKind.QUARANTINED:
             feed.breaker.succeeded()  # it answers, whatever it says
         else:
             feed.breaker.failed()
             feed.next_at = max(feed.next_at, feed.breaker.retry_at or 0.0)
-        self._note(feed, fault)
+        note_fault(feed, fault)
+        note_pace(feed, self._clocks.monotonic() - call.began, well=fault is None)
         if self._metrics is not None:
             if fault is not None:
                 self._metrics.failed(feed.key, fault.kind)
             elif snapshot is not None:
                 self._metrics.fetched(feed.key, snapshot.seconds)
 
-    def _note(self, feed: Feed, fault: Fault | None) -> None:
-        """Tell once what has changed."""
-        key = feed.stored.key
-        if fault is None:
-            if feed.failing:
-                _log.info("provider_recovered", provider=key)
-        elif not (feed.failing and fault.is_as(feed.fault)):
-            _log.warning("provider_failed", provider=key, kind=fault.kind.value, reason=fault.reason)
-        feed.failing = fault is not None
-        feed.fault = fault or feed.fault
+    def _note_age(self, feed: Feed) -> None:
+        snapshot = self.snapshots.latest(*feed.key)
+        if snapshot is not None:  # that nothing has come yet is told as a failure
+            note_age(feed, self.snapshots.age(snapshot))
 
     # ---- on the threads of calls ---------------------------------------------------------------------------
 
@@ -278,8 +300,29 @@ class Refresher:
             for future in refused:
                 fail(future, "it cannot be asked now")
 
+    def _source(self, feed: Feed, call: Call) -> Source | None:
+        """What its plug-in makes of it: anew for each version. None where that cannot be used."""
+        with self._lock:
+            unparsed, source, is_parsed = feed.unparsed, feed.source, feed.is_parsed
+        if is_parsed or unparsed is None:
+            return source
+        try:
+            source, problem = unparsed.parsed(), None
+        except UnusableProviderError as error:
+            source, problem = None, str(error)
+        with self._lock:
+            if not self._counts(feed, call) or feed.unparsed is not unparsed:
+                return source  # given up, or asked with again when it is parsed anew
+            feed.source, feed.problem, feed.is_parsed = source, problem, True
+            if problem is not None:
+                call.settled = True
+                note_unusable(feed)
+        if problem is not None:
+            fail(call.future, problem)
+        return source
+
     def _fetch(self, feed: Feed, call: Call) -> None:
-        source = feed.source
+        source = self._source(feed, call)
         if source is None:
             return
         snapshot: Snapshot | None = None
@@ -314,7 +357,7 @@ class Refresher:
     def _wants_health(self, feed: Feed, call: Call) -> bool:
         """Whether to ask: at first, when it says something else than the fetch, and now and then."""
         with self._lock:
-            if not self._counts(feed, call) or feed.stuck:
+            if not self._counts(feed, call) or feed.stuck or feed.source is None:
                 return False
             now = self._clocks.monotonic()
             failing = feed.failing and feed.fault is not None and feed.fault.kind is not FaultKind.QUARANTINED
@@ -335,10 +378,10 @@ class Refresher:
     # ---- how it stands -------------------------------------------------------------------------------------
 
     def _status(self, feed: Feed) -> ProviderStatus:
-        snapshot = self.snapshots.latest(*feed.key)
+        snapshot, now = self.snapshots.latest(*feed.key), self._clocks.monotonic()
         return ProviderStatus(
             stored=feed.stored,
-            state=feed.state(snapshot),
+            state=feed.state(snapshot, now),
             problem=feed.problem,
             snapshot=snapshot,
             age_seconds=None if snapshot is None else self.snapshots.age(snapshot),
@@ -346,11 +389,6 @@ class Refresher:
             failures=feed.breaker.failures,
             fault=feed.fault,
             health=feed.health,
+            late=feed.is_late(now),
             stuck=len(feed.stuck),
         )
-
-    def _gauges(self) -> list[Gauge]:
-        return [
-            Gauge((each.stored.type, each.stored.name), each.age_seconds, each.breaker)
-            for each in self.statuses()
-        ]

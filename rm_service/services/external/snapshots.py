@@ -1,5 +1,7 @@
 """Snapshots: what a manager had when it was last looked at, and the check that it can be."""
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +38,27 @@ class Snapshot:
     """The same on the clock of this process, from which its age is reckoned."""
     seconds: float
     """How long it took."""
+    _by_place: Mapping[str, Sequence[ExternalApplication]] = field(init=False, repr=False, compare=False)
+    _homes: Sequence[str] = field(init=False, repr=False, compare=False)
+    """The places that have applications, sorted."""
+
+    def __post_init__(self) -> None:
+        by_place: dict[str, list[ExternalApplication]] = defaultdict(list)
+        for application in self.applications:
+            by_place[application.place].append(application)
+        object.__setattr__(self, "_by_place", dict(by_place))
+        object.__setattr__(self, "_homes", sorted(by_place))
+
+    def listed(self, place: str, separator: str | None = None) -> list[ExternalApplication]:
+        """The applications of a place; with a separator of levels those of all places beneath it, too."""
+        found = list(self._by_place.get(place, ()))
+        if separator:
+            beneath = place + separator
+            for home in self._homes[bisect_left(self._homes, beneath) :]:
+                if not home.startswith(beneath):
+                    break
+                found += self._by_place[home]
+        return found
 
 
 class Snapshots:

@@ -25,6 +25,31 @@ class UnusableProviderError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Unparsed:
+    """A stored provider with its plug-in and its secrets; nothing has been made of its configuration yet."""
+
+    stored: StoredProvider
+    plugin: ExternalResourceProvider
+    secrets: Secrets = field(repr=False)
+
+    def asks_as(self, other: "Unparsed") -> bool:
+        """Whether both ask the same of the same manager: what one has seen then holds for the other."""
+        mine, others = self.stored.config, other.stored.config
+        return self.plugin is other.plugin and mine == others and self.secrets == other.secrets
+
+    def parsed(self) -> "Source":
+        """Have its plug-in parse it, which may take as long as the plug-in likes. Raises
+        UnusableProviderError.
+        """
+        stored = self.stored
+        record = ProviderRecord(stored.type, stored.name, self.secrets.put_into(stored.config))
+        try:
+            return Source(stored, self.plugin, parse(self.plugin, record, self.secrets), self.secrets)
+        except ProviderConfigError as error:
+            raise UnusableProviderError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A stored provider that can be asked."""
 
@@ -44,11 +69,6 @@ class Source:
     def request(self, seconds: float) -> ExternalResourceRequest:
         """A question that has to be answered within so many seconds."""
         return ExternalResourceRequest(self.matched, seconds)
-
-    def asks_as(self, other: "Source") -> bool:
-        """Whether both ask the same of the same manager: what one has seen then holds for the other."""
-        mine, others = self.stored.config, other.stored.config
-        return self.plugin is other.plugin and mine == others and self.secrets == other.secrets
 
     def told(self, error: BaseException) -> str:
         """What an error says, without secrets, on one line of bounded length."""
@@ -82,12 +102,11 @@ def parse(plugin: ExternalResourceProvider, record: ProviderRecord, secrets: Sec
         raise ProviderConfigError({"config": reason}) from None
 
 
-def open_source(plugins: Plugins, keys: Keys, stored: StoredProvider) -> Source:
-    """Make a stored provider ready. Raises UnusableProviderError."""
+def unseal(plugins: Plugins, keys: Keys, stored: StoredProvider) -> Unparsed:
+    """Find its plug-in and open its secrets; no plug-in is asked. Raises UnusableProviderError."""
+    if stored.fault is not None:
+        raise UnusableProviderError(stored.fault)
     try:
-        plugin = plugins.of(stored.type)
-        secrets = open_secrets(keys, stored)
-        record = ProviderRecord(stored.type, stored.name, secrets.put_into(stored.config))
-        return Source(stored, plugin, parse(plugin, record, secrets), secrets)
-    except (UnknownProviderTypeError, NoKeyError, LockedError, ProviderConfigError) as error:
+        return Unparsed(stored, plugins.of(stored.type), open_secrets(keys, stored))
+    except (UnknownProviderTypeError, NoKeyError, LockedError) as error:
         raise UnusableProviderError(str(error)) from None

@@ -12,7 +12,7 @@ from rm_service.services.external.fetching import FaultKind
 from rm_service.services.external.keys import Keys
 from rm_service.services.external.refresher import Refresher
 from rm_service.services.external.snapshots import Snapshot
-from rm_service.services.external.sources import Source, open_source
+from rm_service.services.external.sources import Unparsed, unseal
 from tests.services.external.scripted import WAIT, ScriptedProvider, plugins_with
 
 
@@ -48,8 +48,8 @@ class Shelf:
     def all(self) -> Sequence[StoredProvider]:
         return list(self.rows.values())
 
-    def open(self, stored: StoredProvider) -> Source:
-        return open_source(self.plugins, Keys([]), stored)
+    def unseal(self, stored: StoredProvider) -> Unparsed:
+        return unseal(self.plugins, Keys([]), stored)
 
     def identity_of(self, type_: str) -> object:
         plugin = self.plugins.by_type.get(type_)

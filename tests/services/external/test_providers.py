@@ -40,7 +40,7 @@ def faults(providers: Providers, wanted: ProviderWish) -> dict[str, str]:
 def stored_secrets(providers: Providers, name: str = "c1") -> dict[str, Any]:
     stored = providers.read("scripted", name)
     assert stored is not None
-    return dict(providers.open(stored).matched.params)
+    return dict(providers.unseal(stored).parsed().matched.params)
 
 
 def test_a_provider_is_stored_changed_and_removed(providers: Providers) -> None:
@@ -109,7 +109,7 @@ def test_secrets_are_kept_encrypted_wherever_they_stand(
     with ledger.readers.connect() as connection:
         row = connection.execute(select(tables.external_provider)).one()
         events = connection.execute(text("SELECT detail FROM event")).all()
-    assert SECRET_WORD not in f"{row} {events} {stored!r} {providers.open(stored)!r}"
+    assert SECRET_WORD not in f"{row} {events} {stored!r} {providers.unseal(stored).parsed()!r}"
 
 
 def test_a_mark_keeps_the_secret_that_is_stored(providers: Providers) -> None:

@@ -1,0 +1,58 @@
+"""Choosing devices of a node for an application that asks for resource classes, and saying why there are none."""
+
+from rm_service.domain.accounts import Account, Shortfall
+from rm_service.domain.amounts import Amounts
+from rm_service.domain.class_book import CLASS
+from rm_service.domain.device_selection import UNIT, Device, Held, Wish, choose, free_units, largest_fraction
+from rm_service.domain.operations import Placement
+from rm_service.domain.outcomes import Code, Refused
+from rm_service.domain.view import View
+
+def class_amounts(placement: Placement) -> Amounts:
+    """What is asked of each class, as amounts of dimensions that only shortfalls have."""
+    return {f"{CLASS}{name}": milli for name, milli in placement.classes}
+
+
+def unknown_class(view: View, placement: Placement) -> Refused | None:
+    """The refusal for a class that nobody has created."""
+    if not placement.classes:
+        return None
+    known = view.lookup.classes().classes
+    for name, _ in placement.classes:
+        if name not in known:
+            return Refused(Code.UNKNOWN_CLASS, f"no resource class {name}", field=f"classes.{name}")
+    return None
+
+
+def choose_devices(
+    view: View, label_ids: tuple[int, ...], placement: Placement
+) -> tuple[Held, ...] | list[Shortfall]:
+    """Units of the devices of the node among these labels; or what is short there."""
+    wishes = view.lookup.classes().wishes(placement.classes)
+    accounts = view.accounts_of(label_ids)
+    node = next((account for account in accounts if "node" in account.label.tags and account.is_capacity), None)
+    if node is None:
+        return []
+    devices = node.balance.devices or ()
+    chosen = choose(devices, wishes, placement.devices)
+    return _shortfalls(node, devices, wishes) if chosen is None else chosen
+
+
+def _shortfalls(node: Account, devices: tuple[Device, ...], wishes: list[Wish]) -> list[Shortfall]:
+    """What is short of each class by itself; if of none, they only do not fit together."""
+    found = [_shortfall(node, devices, wish, "short") for wish in wishes]
+    short = [shortfall for shortfall in found if shortfall.left < shortfall.requested]
+    return short or [_shortfall(node, devices, wish, "classes_overlap") for wish in wishes]
+
+
+def _shortfall(node: Account, devices: tuple[Device, ...], wish: Wish, reason: str) -> Shortfall:
+    """`left` is what one could still be given of the class: whole units, or the largest fraction of one."""
+    selected = [device for device in devices if device.signature in wish.signatures]
+    total = sum(device.count for device in selected) * UNIT
+    used = sum(sum(device.taken.values()) for device in selected)
+    if wish.is_fraction:
+        left = max(map(largest_fraction, selected), default=0)
+    else:
+        left = sum(map(free_units, selected)) * UNIT
+    dimension = f"{CLASS}{wish.resource_class}"
+    return Shortfall(node.label.tags, dimension, wish.milli, left, total, 0, 0, used, reason)
