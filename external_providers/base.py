@@ -31,7 +31,13 @@ class UnreachableError(ProviderError):
 
 
 class MalformedError(ProviderError):
-    """The answer is not what this manager answers: no JSON, a field missing, absurd numbers."""
+    """The answer is not what this manager answers: no JSON, a field missing, a text where a number is meant."""
+
+
+class AbsurdError(ProviderError):
+    """The answer can be read and cannot be: a negative amount, one beyond 2^62. Nothing of it is used. Where
+    one place is concerned, or one application, its `fault` says so instead, and the others are used.
+    """
 
 
 class DeniedError(ProviderError):
@@ -107,6 +113,8 @@ class Place:
     """Whether it takes new applications."""
     details: Mapping[str, object] = field(default_factory=dict)
     """What else is worth showing, e.g. numbers of applications. Shown as it is."""
+    fault: str = ""
+    """Which of its numbers cannot be. It is then quarantined: not used, whatever the rest of it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,8 @@ class ExternalApplication:
     kind: str = ""
     tags: frozenset[str] = frozenset()
     """Words that were given with it. One of the form `rm-ID` names the application of ours that it is."""
+    fault: str = ""
+    """Which of its numbers cannot be. It is then left out: what is promised to it counts whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
 from rm_service.services.observed import ObservedLedger
 from rm_service.services.readiness import Readiness
+from rm_service.services.resource_classes import ResourceClasses
 from rm_service.services.tokens import Tokens
 from rm_service.settings import Settings
 from rm_service.telemetry import Metrics
@@ -97,12 +98,19 @@ def services_of(
     """The use cases on one ledger."""
     unknown_limits = None if limit_sources is None else limit_sources.unknown
     return Services(
-        applications=Applications(ledger, settings.lock_seconds, external.observing.before, unknown_limits),
+        applications=Applications(
+            ledger,
+            settings.lock_seconds,
+            external.observing.before,
+            unknown_limits,
+            settings.device_strategy,
+        ),
         nodes=Nodes(ledger, settings.node_silence_seconds),
         engines=Engines(ledger, settings.engine_silence_seconds),
         limits=Limits(ledger),
         books=Books(ledger),
         external=external,
+        classes=ResourceClasses(ledger),
     )
 
 

@@ -42,6 +42,7 @@ class Settings:
     workers: int
     secret_key_file: str | None
     lock_seconds: int
+    device_strategy: str
     sweep_seconds: int
     checkpoint_seconds: int
     node_silence_seconds: int
@@ -173,6 +174,7 @@ _SCHEMA = Schema.from_dict(
         "workers": _from(1, 64),
         "secret_key_file": fields.String(required=True, allow_none=True),
         "lock_seconds": _from(1, 30 * _DAY),
+        "device_strategy": _one_of("first_fit", "best_fit", "spread"),
         "sweep_seconds": _from(1, 3600),
         "checkpoint_seconds": _from(10, 30 * _DAY),
         "node_silence_seconds": _from(1, 30 * _DAY),

@@ -98,6 +98,8 @@ def booking(
     uuid: str | None = None,
     client: Client = RM,
     anonymous: bool = False,
+    foreign: bool = False,
+    required_node: str | None = None,
     resource: Amounts | None = None,
 ) -> op.BookAllocation:
     """Report what runs: under our id, under one of the client's own (`uuid`), or without any."""
@@ -109,6 +111,8 @@ def booking(
         request["uuid"] = uuid
     if anonymous:
         request["anonymous"] = True
+    if foreign:
+        request["foreign"] = True
     return op.BookAllocation(
         client=client,
         id=id or fresh_id(),
@@ -117,6 +121,8 @@ def booking(
         parent=None if app is None else application_name(app, client),
         tags=own,
         resource={"memory": memory} if resource is None else resource,
+        placement=op.Placement("", "fair", partition_of(client)),
+        required_node=required_node,
         request=request,
     )
 

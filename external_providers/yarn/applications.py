@@ -3,13 +3,14 @@
 from collections.abc import Collection
 
 from external_providers.base import ExternalApplication, MalformedError
-from external_providers.yarn.json_tolerance import LARGEST, Object, last, member, members, number, text
+from external_providers.yarn.json_tolerance import Object, count, last, member, members, number, text
 from external_providers.yarn.queues import Resource
 from external_providers.yarn.schedulers import ROOT
 
 STATES = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 COUNTED = frozenset({"ACCEPTED", "RUNNING"})
 """In the others it has not reached the scheduler: its queue's number of applications lacks it yet."""
+NOTHING_YET = -1
 LEFT_OUT = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 PATH = f"/ws/v1/cluster/apps?states={STATES}&deSelects={LEFT_OUT}"
 
@@ -46,14 +47,18 @@ def _application(app: Object, place: str) -> ExternalApplication:
         raise MalformedError(f"an application in {place} has no id")
     where = f"application {identity}"
     state = text(app, "state")
+    absurd: list[str] = []
     held = Resource(
-        _held(app, "allocatedMB", where) + _held(app, "reservedMB", where),
-        _held(app, "allocatedVCores", where) + _held(app, "reservedVCores", where),
+        _held(app, "allocatedMB", where, absurd) + _held(app, "reservedMB", where, absurd),
+        _held(app, "allocatedVCores", where, absurd) + _held(app, "reservedVCores", where, absurd),
     )
+    if not held.is_possible:
+        absurd.append("what it holds is more than 2^62")
     return ExternalApplication(
         id=identity,
         place=place,
-        allocated=held.amounts(1 if state in COUNTED else 0),
+        allocated={} if absurd else held.amounts(1 if state in COUNTED else 0),
+        fault="; ".join(absurd),
         state=state,
         user=text(app, "user"),
         name=text(app, "name"),
@@ -62,14 +67,10 @@ def _application(app: Object, place: str) -> ExternalApplication:
     )
 
 
-def _held(app: Object, field: str, where: str) -> int:
+def _held(app: Object, field: str, where: str, absurd: list[str]) -> int:
     """YARN says -1 of an application that it has given nothing yet."""
-    found = number(app, field, where)
-    if found is None or found == -1:
-        return 0
-    if found != found.to_integral_value() or not 0 <= found <= LARGEST >> 21:
-        raise MalformedError(f"{where}: {field} is {found}, which is no amount")
-    return int(found)
+    nothing = number(app, field, where) == NOTHING_YET
+    return 0 if nothing else count(app, field, where, absurd) or 0
 
 
 def _tags(app: Object) -> frozenset[str]:

@@ -9,34 +9,35 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from external_providers.base import MalformedError
+from external_providers.base import AbsurdError, MalformedError
 
 Object = Mapping[str, Any]
 
 LARGEST = 2**62
+UNLIMITED = -1
 MAX_NUMBER_LENGTH = 64
 
 
-def read(text: bytes, secrets: tuple[str, ...] = ()) -> Object:
-    """The object that the text is. Raises MalformedError with the beginning of any other text."""
+def read(text: bytes) -> Object:
+    """The object that the text is. Raises MalformedError with what is wrong and where, and nothing of it."""
     try:
         document = json.loads(
             text, object_pairs_hook=_merged, parse_float=Decimal, parse_constant=lambda _: None
         )
     except (ValueError, ArithmeticError, RecursionError) as error:
-        raise MalformedError(f"the answer is not JSON; it begins {excerpt(text, secrets)}") from error
+        # What led to it holds the text.
+        raise MalformedError(f"the answer is not JSON: {_kind(error)}") from None
     if not isinstance(document, dict):
-        raise MalformedError(f"the answer is no JSON object; it begins {excerpt(text, secrets)}")
+        raise MalformedError("the answer is JSON, and no object")
     return document
 
 
-def excerpt(text: bytes, secrets: tuple[str, ...] = ()) -> str:
-    """The beginning of an answer as it can be shown: one line, plain characters, none of the secrets."""
-    shown = text[:2000].decode("utf-8", "replace")
-    for secret in secrets:
-        shown = shown.replace(secret, "***") if secret else shown
-    shown = " ".join("".join(char if " " <= char <= "~" else " " for char in shown).split())
-    return repr(shown[:80])
+def _kind(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"it cannot be read from line {error.lineno}, column {error.colno} on"
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is no UTF-8"
+    return "it is nested too deeply" if isinstance(error, RecursionError) else "it has a number of no sense"
 
 
 def member(parent: Object, name: str) -> Object:
@@ -59,17 +60,25 @@ def text(parent: Object, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def count(parent: Object, name: str, where: str) -> int | None:
+def count(parent: Object, name: str, where: str, absurd: list[str] | None = None) -> int | None:
     """The whole number under that name, None if there is none.
 
-    Raises MalformedError, which says `where`, for anything else, for less than 0 and more than 2^62.
+    What is no number raises MalformedError, which says `where`. One that is no amount - a fraction, less than
+    0, more than 2^62 - is none: that is added to `absurd`, or raises AbsurdError without such a list.
     """
     exact = number(parent, name, where)
-    if exact is None:
-        return None
-    if not 0 <= exact <= LARGEST or exact != exact.to_integral_value():
-        raise MalformedError(f"{where}: {name} is {_shown(parent[name])}, which is no amount")
-    return int(exact)
+    fault = None if exact is None else _fault(exact)
+    if fault is None:
+        return None if exact is None else int(exact)
+    if absurd is None:
+        raise AbsurdError(f"{where}: {name} {fault}")
+    absurd.append(f"{name} {fault}")
+    return None
+
+
+def limit(parent: Object, name: str, where: str, absurd: list[str]) -> int | None:
+    """As `count`, of the most that there may be: -1 is how Hadoop writes that it has no limit."""
+    return None if number(parent, name, where) == UNLIMITED else count(parent, name, where, absurd)
 
 
 def number(parent: Object, name: str, where: str) -> Decimal | None:
@@ -79,8 +88,16 @@ def number(parent: Object, name: str, where: str) -> Decimal | None:
         return None
     exact = _decimal(found)
     if exact is None:
-        raise MalformedError(f"{where}: {name} is {_shown(found)}, which is no number")
+        raise MalformedError(f"{where}: {name} is no number")
     return exact
+
+
+def _fault(exact: Decimal) -> str | None:
+    if exact < 0:
+        return "is below 0"
+    if exact > LARGEST:
+        return "is more than 2^62"
+    return None if exact == exact.to_integral_value() else "is no whole number"
 
 
 def last(found: object) -> object:
@@ -99,13 +116,13 @@ def _decimal(found: object) -> Decimal | None:
         exact = Decimal(found)
     except InvalidOperation:
         return None
-    # An exponent of a million is no number of anything, and would take a million digits to compare.
-    return exact if exact.is_finite() and abs(exact.adjusted()) <= MAX_NUMBER_LENGTH else None
-
-
-def _shown(found: object) -> str:
-    shown = str(found) if isinstance(found, str | Decimal) else json.dumps(found, default=str)[:200]
-    return excerpt(shown.encode("utf-8", "replace"))
+    if not exact.is_finite():
+        return None
+    if abs(exact.adjusted()) > MAX_NUMBER_LENGTH:
+        # An exponent of a million is no amount of anything, and would take a million digits to compare.
+        shortened = MAX_NUMBER_LENGTH if exact.adjusted() > 0 else -MAX_NUMBER_LENGTH
+        return exact and Decimal((exact.is_signed(), (1,), shortened))
+    return exact
 
 
 def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,7 +131,9 @@ def _merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(whole) == len(pairs):
         return whole
     merged: dict[str, list[Any]] = {}
+    several: set[str] = set()
     for name, value in pairs:
+        if name in merged:
+            several.add(name)
         merged.setdefault(name, []).extend(value if isinstance(value, list) else [value])
-    times = [name for name, _ in pairs]
-    return {name: values if times.count(name) > 1 else whole[name] for name, values in merged.items()}
+    return {name: values if name in several else whole[name] for name, values in merged.items()}

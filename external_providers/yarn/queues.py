@@ -16,6 +16,7 @@ APPS = "yarn.apps"
 
 BYTES_PER_MB = 2**20
 MILLI = 1000
+LARGEST = 2**62
 UNLIMITED_APPS = 2**31 - 1
 """What YARN itself writes where the number of applications has no limit."""
 
@@ -38,6 +39,11 @@ class Resource(NamedTuple):
     def minus(self, other: "Resource") -> "Resource":
         """What is left; never less than nothing."""
         return Resource(max(0, self.megabytes - other.megabytes), max(0, self.vcores - other.vcores))
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it is within 2^62 in base units too."""
+        return max(self.amounts().values()) <= LARGEST
 
     def amounts(self, apps: int | None = None) -> dict[str, int]:
         """In base units: bytes, milli-cores."""
@@ -66,13 +72,25 @@ class Queue:
     pending_apps: int | None = None
     open: bool = True
     state: str = ""
+    fault: str = ""
+    """Which of its numbers cannot be; those are None."""
     leaf: bool = field(default=True)
 
 
-def places(tree: Sequence[Queue]) -> list[Place]:
-    """A place for each queue: at most what its ancestors have, what is not said summed up from below."""
+class Use(NamedTuple):
+    """What is used in a whole cluster, and by how many applications."""
+
+    used: Resource
+    apps: int
+
+
+def places(tree: Sequence[Queue], whole: Use | None = None) -> list[Place]:
+    """A place for each queue: at most what its ancestors have, what is not said summed up from below.
+
+    `whole` is taken for the use of the root if it would be the sum of what cannot be.
+    """
     _bound(tree)
-    _sum_up(tree)
+    _sum_up(tree, whole)
     return [_place(queue) for queue in tree]
 
 
@@ -88,12 +106,14 @@ def _bound(tree: Sequence[Queue]) -> None:
         queue.guaranteed = queue.guaranteed.at_most(queue.most)
 
 
-def _sum_up(tree: Sequence[Queue]) -> None:
+def _sum_up(tree: Sequence[Queue], whole: Use | None) -> None:
     """Children come after their parents: backwards, each is complete before it is added to its parent."""
     sums = [_Sum() for _ in tree]
     for index in range(len(tree) - 1, -1, -1):
-        queue = tree[index]
-        _complete(queue, sums[index])
+        queue, below = tree[index], sums[index]
+        if below.unknown and queue.parent is None and whole is not None:
+            below.used, below.used_apps, below.unknown = *whole, False
+        _complete(queue, below)
         if queue.parent is not None:
             sums[queue.parent].add(queue)
 
@@ -107,19 +127,25 @@ class _Sum:
     most_apps: int = 0
     used_apps: int = 0
     pending_apps: int = 0
+    unknown: bool = False
+    """Of some child it is not known what it uses."""
 
     def add(self, queue: Queue) -> None:
+        self.unknown = self.unknown or queue.used is None or queue.used_apps is None
         self.used = self.used.plus(queue.used or NOTHING)
         self.pending = self.pending.plus(queue.pending or NOTHING)
-        self.most_apps = min(UNLIMITED_APPS, self.most_apps + (queue.most_apps or 0))
+        self.most_apps = min(UNLIMITED_APPS, self.most_apps + _or_unlimited(queue.most_apps))
         self.used_apps += queue.used_apps or 0
         self.pending_apps += queue.pending_apps or 0
 
 
 def _complete(queue: Queue, below: _Sum) -> None:
-    queue.used = below.used if queue.used is None else queue.used
+    if below.unknown and (queue.used is None or queue.used_apps is None) and not queue.fault:
+        queue.fault = "it does not say what it uses, and of some queue beneath it that cannot be"
+    if not queue.fault:
+        queue.used = below.used if queue.used is None else queue.used
+        queue.used_apps = below.used_apps if queue.used_apps is None else queue.used_apps
     queue.pending = below.pending if queue.pending is None else queue.pending
-    queue.used_apps = below.used_apps if queue.used_apps is None else queue.used_apps
     queue.pending_apps = below.pending_apps if queue.pending_apps is None else queue.pending_apps
     # Applications run in leaves, so that a parent holds no more than its children may hold.
     own = _or_unlimited(queue.most_apps)
@@ -131,6 +157,8 @@ def _or_unlimited(apps: int | None) -> int:
 
 
 def _place(queue: Queue) -> Place:
+    if queue.fault:
+        return Place(queue.name, total={}, used={}, fault=queue.fault)
     pending: Amounts = (queue.pending or NOTHING).amounts(queue.pending_apps or 0)
     details: dict[str, object] = {
         "kind": "leaf" if queue.leaf else "parent",

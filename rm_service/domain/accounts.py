@@ -1,5 +1,6 @@
 """An account: what one label has in total, what is protected, locked and used, and what is left."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import INT64_MAX, NOTHING, PORT, AmountOverflowError, Amounts, negative
@@ -65,6 +66,14 @@ class Observation:
     """From when on nothing more is promised on the strength of it; None: however old it gets."""
     ignored_when_stale: bool = False
     """From then on the place is not looked at in judging, instead of refusing everything."""
+    looked: bool = True
+    """False: nobody has been able to look yet."""
+    manager: str = ""
+    """A mark of whom the provider asked: it may come to ask another."""
+    ended: Sequence[tuple[int, Amounts]] = ()
+    """What was given back here and may go on there, by the end of the second in which it was; the oldest
+    first. It counts as others' use until there is a later look.
+    """
 
 
 @dataclass(slots=True)
@@ -112,7 +121,7 @@ class Shortfall:
     used: int
     reason: str = "short"
     others: int = 0
-    """External labels: what is used there by others, as far as can be told."""
+    """External labels: what is used there by others, and by what of ours has ended, as far as can be told."""
 
 
 class Account:
@@ -142,11 +151,17 @@ class Account:
         self.total, self.protected = total, protected or NOTHING
 
     def others(self, dimension: str) -> int:
-        """What is used of an external place and is not known to be ours."""
+        """What is used of an external place and is not known to be ours, with what of ours may go on there.
+
+        Never below 0: what is shown of ours may have ended before the use was read.
+        """
         observation = self.balance.observation
         if observation is None:
             return 0
-        return observation.observed.get(dimension, 0) - self.balance.seen.get(dimension, 0)
+        used = max(0, observation.observed.get(dimension, 0) - self.balance.seen.get(dimension, 0))
+        if not observation.ended:
+            return used
+        return used + sum([amounts.get(dimension, 0) for _, amounts in observation.ended])
 
     def closed_at(self, now: int) -> str | None:
         """The word under which it takes nothing new at this moment, if so."""

@@ -53,6 +53,8 @@ class Standing:
     """What its client calls the allocation, where that is no id of the ledger's."""
     reserved: int | None = None
     """The label of the node that is kept for an ask which has waited for long."""
+    required_node: str | None = None
+    """The only node that its client wants it on."""
     phase: str | None = None
     """Only for an application with members, as are all below."""
     waiting: int = 0
@@ -60,7 +62,7 @@ class Standing:
     holding: int = 0
     run_until: Instant | None = None
     adopted: bool = False
-    """Taken in because of what runs in it: its client has not named it yet."""
+    """Known, or known again, only by its members: its client has not named it under this registration."""
 
 
 @dataclass(frozen=True, slots=True)

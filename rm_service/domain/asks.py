@@ -184,12 +184,12 @@ def _accept(view: View, application: Application, client: Client) -> None:
 def _parent(
     view: View, name: str | None, tags: Tags, client: Client
 ) -> tuple[Application | None, Refused | None]:
-    """The application that is named as parent. Who reports a member reports its application too."""
+    """The application that is named as parent. Who reports a member reports its application too, if only so."""
     if name is None:
         return None, None
     for parent in view.named(name):
         if parent.standing is None or parent.standing.phase not in {Phase.FAILING, Phase.FAILED}:
-            return _mark_reported(view, parent, client), None
+            return _mark_reported(view, parent, client, adopted=True), None
     detail = f"failed to find application {tags.get('app', '')}"
     return None, Refused(Code.UNKNOWN_APPLICATION, detail)
 
@@ -208,24 +208,42 @@ def ask_once(
     found = find_room(view, tags, operation.placement, operation.resource, (operation.priority, ARRIVAL))
     if found.refusal is not None:
         return found.refusal
-    if operation.placement is None and "node" in found.tags:
-        for account in view.accounts_of(found.label_ids):
+    if "node" in tags:
+        for account in view.accounts_of(view.lookup.labels_of(tags)):
             if account.is_capacity and account.exceeded_by(operation.resource):
                 return insufficient(account.shortfalls(operation.resource))
     bar_at_gate(view, parent, found.judgement)
     bar_while_away(view, operation.client.id, found.judgement)
-    asked = _asked(view, operation, application_id, found, parent)
+    standing = Standing(
+        operation.client.registration, run_for=operation.run_for, required_node=tags.get("node")
+    )
+    asked = _asked(view, operation, application_id, found, parent, standing)
     if not found.judgement.blocked:
         allocate(view, asked, None)
         return asked
-    waiting = replace(asked, state=State.WAITING, used=None, locked_at=None, used_at=None, deadline=None)
+    waiting = replace(
+        asked,
+        state=State.WAITING,
+        tags=tags,  # a node that was found before a gate may be full, or gone, when the gate opens
+        label_ids=view.lookup.labels_of(tags),
+        devices=(),
+        used=None,
+        locked_at=None,
+        used_at=None,
+        deadline=None,
+    )
     waiting = park(view, waiting, found.judgement)
     members.moved(view, None, waiting)
     return waiting
 
 
 def _asked(
-    view: View, operation: op.Ask, application_id: str, found: Finding, parent: Application | None
+    view: View,
+    operation: op.Ask,
+    application_id: str,
+    found: Finding,
+    parent: Application | None,
+    standing: Standing,
 ) -> Application:
     """The application of an ask as it is when it is granted at once."""
     requested = without_zeros(operation.resource)
@@ -250,7 +268,7 @@ def _asked(
         client=operation.client.id,
         name=operation.name,
         parent=None if parent is None else parent.id,
-        standing=Standing(operation.client.registration, run_for=operation.run_for),
+        standing=standing,
     )
 
 
@@ -288,11 +306,15 @@ def _tell_again(view: View, known: Application, client: Client) -> None:
         tell_to_end(view, reported, Termination(ending), reported.reason or "")
 
 
-def _mark_reported(view: View, application: Application, client: Client) -> Application:
+def _mark_reported(
+    view: View, application: Application, client: Client, *, adopted: bool = False
+) -> Application:
+    """As reported under this registration; `adopted`: only by one of its members."""
     standing = application.standing or Standing()
     if standing.registration >= client.registration:
         return application
-    marked = replace(application, standing=replace(standing, registration=client.registration))
+    standing = replace(standing, registration=client.registration, adopted=adopted or standing.adopted)
+    marked = replace(application, standing=standing)
     view.put_application(marked)
     return marked
 
@@ -305,7 +327,9 @@ def _same_ask(operation: op.Ask, tags: Tags, waiting: Sequence[Application]) -> 
         and first.priority == operation.priority
         and first.request == operation.request
         and first.tags == tags
-        and all((first.placement or {}).get(key) == (placement or {}).get(key) for key in ("selector", "classes"))
+        and all(
+            (first.placement or {}).get(key) == (placement or {}).get(key) for key in ("selector", "classes")
+        )
         and (first.standing or Standing()).run_for == operation.run_for
     )
 
@@ -345,8 +369,9 @@ def _new_allocation(view: View, operation: op.BookAllocation, parent: Applicatio
         lock_seconds=0,
         created_at=view.now,
         since=view.now,
+        placement=None if operation.placement is None else write_placement(operation.placement),
         client=operation.client.id,
         name=operation.name,
         parent=None if parent is None else parent.id,
-        standing=Standing(operation.client.registration),
+        standing=Standing(operation.client.registration, required_node=operation.required_node),
     )

@@ -114,9 +114,7 @@ class Selected:
 
     def __contains__(self, signature: object) -> bool:
         book = self.book
-        return any(
-            name in book.classes and book.match(name, str(signature)).selected for name in self.names
-        )
+        return any(name in book.classes and book.match(name, str(signature)).selected for name in self.names)
 
 
 NO_CLASSES = ClassBook({}, lambda _: {})

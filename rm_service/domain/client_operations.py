@@ -77,6 +77,9 @@ class BookAllocation:
     resource: Amounts
     priority: int = 0
     request: Mapping[str, object] = field(default_factory=dict)
+    placement: Placement | None = None
+    """Where it may be if it has to be asked for again, as for an `Ask`; `required_node`: only there."""
+    required_node: str | None = None
     adopt: AddApplication | None = None
     """The application to take in if the parent is not known."""
 

@@ -8,6 +8,7 @@ from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Code, Refused
 from rm_service.domain.view import View
 
+
 def class_amounts(placement: Placement) -> Amounts:
     """What is asked of each class, as amounts of dimensions that only shortfalls have."""
     return {f"{CLASS}{name}": milli for name, milli in placement.classes}
@@ -30,7 +31,9 @@ def choose_devices(
     """Units of the devices of the node among these labels; or what is short there."""
     wishes = view.lookup.classes().wishes(placement.classes)
     accounts = view.accounts_of(label_ids)
-    node = next((account for account in accounts if "node" in account.label.tags and account.is_capacity), None)
+    node = next(
+        (account for account in accounts if "node" in account.label.tags and account.is_capacity), None
+    )
     if node is None:
         return []
     devices = node.balance.devices or ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
+from rm_service.domain.external_changes import pass_time
 from rm_service.domain.outcomes import Code, Refused
 from rm_service.domain.view import SLOT, View, has_slots
 
@@ -50,8 +51,10 @@ def judge(
     judgement = Judgement()
     for_a_slot = resource.keys() == {SLOT}
     for account in accounts:
-        if account.is_ignored_at(view.now):
-            continue
+        if account.balance.observation is not None:
+            pass_time(view, account)
+            if account.is_ignored_at(view.now):
+                continue
         closed = account.closed_at(view.now)
         queue = view.slots_of(account) if for_a_slot and has_slots(account) else account
         found = account.shortfalls(resource)

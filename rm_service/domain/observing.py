@@ -2,21 +2,21 @@
 
 What fits = total - protected - observed - what our applications were promised and the manager does not show
 yet. The last is locked + used - seen, where `seen` is what it shows of them, at most what each was promised:
-an application that it does not show, or whose part of its list nobody can tell, counts whole.
+an application that it does not show, or whose part of its list nobody can tell, counts whole. What has ended
+here since the look and was not shown counts as if it were observed.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from rm_service.domain import operations as op
 from rm_service.domain.accounts import Account, Observation
 from rm_service.domain.amounts import Amounts
-from rm_service.domain.application import HOLDING, SECOND, Application, External
+from rm_service.domain.application import HOLDING, SECOND, Application, External, Instant
 from rm_service.domain.events import Kind
+from rm_service.domain.external_changes import SLACK, outlasting
 from rm_service.domain.outcomes import Done, Outcome
 from rm_service.domain.view import View
-
-SLACK = SECOND
-"""Two tell of the same look at slightly different times; what is older than this is another, earlier look."""
 
 Room = tuple[Amounts | None, Amounts | None, str | None]
 
@@ -28,20 +28,13 @@ def observe(view: View, operation: op.Observe) -> Outcome:
         return Done(repeated=True)  # no rule charges it any more
     before = account.balance.observation
     at = view.now - operation.age
-    if before is not None and before.provider == operation.provider and at < before.at - SLACK:
-        return Done(repeated=True)  # another replica has looked since
-    stale_at = None if operation.stale_seconds is None else at + operation.stale_seconds * SECOND
-    observation = Observation(
-        operation.provider, at, operation.observed, stale_at, operation.ignored_when_stale
-    )
-    for application_id, shown in operation.shown.items():
+    if before is not None and _says_nothing(account, before, operation, at):
+        return Done(repeated=True)
+    for application_id, shown in (operation.shown or {}).items():
         _show(view, account, view.applications.get(application_id), shown)
-    balance = account.balance
+    observation = _observation(view, operation, before, at)
     room = (operation.total, operation.protected, operation.closed)
-    if before is None or (before.observed, before.provider) != (observation.observed, observation.provider):
-        changed = True
-    else:
-        changed = room != (balance.total, balance.protected, balance.closed)
+    changed = _changed(account, before, room, observation)
     view.set_observation(account, room, observation)
     if changed:
         view.post(
@@ -57,6 +50,55 @@ def observe(view: View, operation: op.Observe) -> Outcome:
         )
     view.freed((account.label.id,))
     return Done()
+
+
+def shown_within(shown: Mapping[str, Amounts], listed: Amounts, observed: Amounts) -> Mapping[str, Amounts]:
+    """What a list has of our applications, less what of it has ended before the use was read.
+
+    `listed` is the sum of the list, others included. What it has more than was then in use may have been
+    ours, and is not taken for shown. By ids; all amounts are those of one place.
+    """
+    excess = {name: amount - observed.get(name, 0) for name, amount in listed.items()}
+    found: dict[str, Amounts] = {}
+    for application_id, amounts in shown.items():
+        kept = dict(amounts)
+        for name, amount in amounts.items():
+            kept[name] = amount - min(amount, max(0, excess.get(name, 0)))
+            excess[name] = excess.get(name, 0) - (amount - kept[name])
+        found[application_id] = kept
+    return found
+
+
+def _says_nothing(account: Account, before: Observation, operation: op.Observe, at: Instant) -> bool:
+    """Whether what is known of a place already is better."""
+    if not operation.looked:
+        return (before.provider, before.manager) == (operation.provider, operation.manager)
+    if operation.shown is None and account.balance.applications:
+        return True  # new use beside an old list would make room; both of them are about to be told
+    earlier = before.looked and at < before.at - SLACK
+    return earlier and before.provider == operation.provider  # another replica has looked since
+
+
+def _observation(view: View, operation: op.Observe, before: Observation | None, at: Instant) -> Observation:
+    stale_at = None if operation.stale_seconds is None else at + operation.stale_seconds * SECOND
+    observation = Observation(
+        operation.provider,
+        at,
+        operation.observed,
+        stale_at,
+        operation.ignored_when_stale,
+        operation.looked,
+        operation.manager,
+        () if before is None else before.ended,
+    )
+    return outlasting(observation, view.now, None if operation.total is None else at)
+
+
+def _changed(account: Account, before: Observation | None, room: Room, after: Observation) -> bool:
+    if before is None or (before.observed, before.provider) != (after.observed, after.provider):
+        return True
+    balance = account.balance
+    return room != (balance.total, balance.protected, balance.closed)
 
 
 def _account_of(view: View, operation: op.Observe) -> Account | None:

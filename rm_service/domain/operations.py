@@ -34,10 +34,9 @@ __all__ = [
     "Ask",
     "BookAllocation",
     "ChangeRules",
-    "CreateClass",
-    "RemoveClass",
     "Client",
     "ClientOperation",
+    "CreateClass",
     "CreateNode",
     "DecommissionNode",
     "DrainNode",
@@ -56,6 +55,7 @@ __all__ = [
     "Release",
     "ReleaseAllocation",
     "RemoveApplication",
+    "RemoveClass",
     "RemoveEngine",
     "RemoveLimit",
     "RemoveNode",
@@ -333,9 +333,10 @@ class Observe:
     observed: Amounts = field(default_factory=dict)
     protected: Amounts = field(default_factory=dict)
     closed: str | None = None
-    shown: Mapping[str, Amounts] = field(default_factory=dict)
+    shown: Mapping[str, Amounts] | None = field(default_factory=dict)
     """By the ids of applications: what the list that was fetched before has of each, at that place. Those
-    that are not named stay as they were: name who is not listed any more, too.
+    that are not named stay as they were: name who is not listed any more, too. None: that is not known, so
+    where applications of ours hold something nothing is taken over.
     """
     age: Instant = 0
     """How long ago that was, in microseconds."""
@@ -343,6 +344,12 @@ class Observe:
     """How old it may become before the place is closed; None: it is relied on however old it is."""
     ignored_when_stale: bool = False
     """Then the place is not judged at all, instead of being closed."""
+    looked: bool = True
+    """False: nobody has looked yet. That is written down only where nobody has ever looked by this provider,
+    or it has asked another manager.
+    """
+    manager: str = ""
+    """A mark of whom the provider asks."""
 
 
 @dataclass(frozen=True, slots=True)

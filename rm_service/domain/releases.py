@@ -97,7 +97,7 @@ def _own(view: View, client: Client, name: str) -> list[Application]:
 
 def _release(view: View, operation: op.ReleaseAllocation, application: Application) -> None:
     termination = operation.termination
-    if termination is Termination.SCHEDULING_FAILED_ON_RM:
+    if termination is Termination.SCHEDULING_FAILED_ON_RM and application.is_told_of:
         _ask_anew(view, operation, application)
     elif termination in _ENDED:
         end(view, application, _ENDED[termination], application.reason, quiet=True)
@@ -112,8 +112,10 @@ def _ask_anew(view: View, operation: op.ReleaseAllocation, application: Applicat
         return
     end(view, application, State.RELEASED, "could not be started", quiet=True, replaced=True)
     placement = None if application.placement is None else read_placement(application.placement)
-    own = {key: value for key, value in application.tags.items() if placement is None or key != "node"}
     standing = application.standing or Standing()
+    own = {key: value for key, value in application.tags.items() if placement is None or key != "node"}
+    if standing.required_node is not None:
+        own["node"] = standing.required_node
     again = op.Ask(
         client=replace(operation.client, registration=standing.registration),
         ids=(again_id(application.id, view.seq),),

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from rm_service.domain import device_changes
+from rm_service.domain import device_changes, external_changes
 from rm_service.domain.accounts import Account, Observation
-from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, minus, negative
+from rm_service.domain.amounts import NOTHING, AmountOverflowError, Amounts, negative
 from rm_service.domain.application import LIVE, SECOND, Application, Instant, State
 from rm_service.domain.class_book import ClassBook
 from rm_service.domain.device_attributes import Attributes
@@ -308,8 +308,8 @@ class View:
     def put_application(self, application: Application) -> None:
         before = self.applications.get(application.id)
         self.applications[application.id] = application
-        if application.external is not None:
-            self._see(before, application)
+        if application.external is not None or before is not None:
+            external_changes.follow(self, before, application)
         if application.devices or (before is not None and before.devices):
             device_changes.follow(self, before, application)
         if before is None:
@@ -322,24 +322,6 @@ class View:
             self._requeue(before, application)
         if self._undo is not None:
             self._undo.append(lambda: self._restore_application(application.id, before))
-
-    def _see(self, before: Application | None, after: Application) -> None:
-        """Keep count of how much of what is held on external labels their managers show."""
-        more = minus(after.seen_now, NOTHING if before is None else before.seen_now)
-        if not any(more.values()):
-            return
-        label_ids = after.label_ids
-        self._count_seen(label_ids, more)
-        if self._undo is not None:
-            self._undo.append(lambda: self._count_seen(label_ids, negative(more)))
-
-    def _count_seen(self, label_ids: tuple[int, ...], more: Amounts) -> None:
-        for account in self.accounts_of(label_ids):
-            if account.label.is_external:
-                seen = account.balance.seen
-                for name, amount in account.charge(more).items():
-                    seen[name] = seen.get(name, 0) + amount
-                self.changed_accounts.add(account.label.id)
 
     def _requeue(self, before: Application | None, after: Application) -> None:
         left = () if before is None else before.waits_on
@@ -410,7 +392,9 @@ class View:
         before = (balance.total, balance.protected, balance.closed)
         account.register(total, protected, closed)
         self.undo_by(lambda: account.register(*before))
-        device_changes.sum_up(self, before[0] if before[2] != LOST else None, total if closed != LOST else None)
+        device_changes.sum_up(
+            self, before[0] if before[2] != LOST else None, total if closed != LOST else None
+        )
 
     def set_observation(
         self,

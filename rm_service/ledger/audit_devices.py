@@ -37,9 +37,7 @@ def check_devices(connection: Connection, books: Books, findings: Findings) -> N
             found.update({(label_id, each.name, unit): milli for unit, milli in each.taken.items()})
     for unit_key in sorted(taken.keys() | found.keys()):
         what = f"{unit_key[1]} unit {unit_key[2]}"
-        findings.add(
-            Check.DEVICES, what, taken[unit_key], found[unit_key], label=books.tags(unit_key[0])
-        )
+        findings.add(Check.DEVICES, what, taken[unit_key], found[unit_key], label=books.tags(unit_key[0]))
     _check_sums(books, findings)
 
 

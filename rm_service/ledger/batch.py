@@ -246,7 +246,7 @@ class Batch:
         wanted = self.wanted
         wanted.label_ids.update(label_ids)
         if isinstance(operation, op.Observe):
-            wanted.application_ids.update(operation.shown)
+            wanted.application_ids.update(operation.shown or ())
             return
         if isinstance(operation, op.Apply):
             if not operation.id_is_new:

@@ -135,9 +135,7 @@ def _live(turn: Turn, keys: frozenset[str] | None) -> Iterator[list[_Live]]:
         ]
 
 
-def _with_ids(
-    ids: LabelIds, charged: Iterable[ChargedLabel], held: Amounts
-) -> list[tuple[int, LabelRule]]:
+def _with_ids(ids: LabelIds, charged: Iterable[ChargedLabel], held: Amounts) -> list[tuple[int, LabelRule]]:
     wanted = {label.key: (label.tags, label.rule) for label in charged}
     for tags in device_labels(held):
         wanted[label_key(tags)] = tags, device_rule(tags[DEVICE_KEY])

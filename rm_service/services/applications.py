@@ -1,7 +1,7 @@
 """Applications: asked for, used, renewed, released, explained, looked up."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
@@ -29,6 +29,10 @@ class Request:
     lock_seconds: int | None = None
     priority: int = 0
     placement: Placement | None = None
+    classes: tuple[tuple[str, int], ...] = ()
+    """Devices by resource class, in thousandths."""
+    device_strategy: str | None = None
+    """Which devices of a node are taken; None: as the service does by default."""
     alternatives: Sequence[Tags] = ()
     """Tags that may be instead of those of the same keys, in the order of preference."""
     said: Mapping[str, object] = field(default_factory=dict)
@@ -48,6 +52,8 @@ class Applications:
     """For the tags of each of some applications the combination without whose limits nothing is granted, if
     they are not known now. None: the ledger has all limits.
     """
+    device_strategy: str = "first_fit"
+    """Which devices of a node are taken if the application does not say: device_strategies.STRATEGIES."""
 
     def operation(self, request: Request) -> op.Apply:
         """The ledger's operation for a request: its tags converted, its labels known to be possible.
@@ -67,10 +73,19 @@ class Applications:
             lock_seconds=request.lock_seconds or self.lock_seconds,
             wait_seconds=request.wait_seconds,
             priority=request.priority,
-            placement=request.placement,
+            placement=self._placement(request, tags),
             alternatives=tuple(alternatives),
             id_is_new=request.id is None,
             request=request.said,
+        )
+
+    def _placement(self, request: Request, tags: Tags) -> Placement | None:
+        """Who asks for classes needs a node that is chosen, or one whose devices are."""
+        if not request.classes:
+            return request.placement
+        placement = request.placement or Placement(partition=tags.get("partition", ""))
+        return replace(
+            placement, classes=request.classes, devices=request.device_strategy or self.device_strategy
         )
 
     def apply(self, request: Request) -> Outcome:

@@ -122,7 +122,9 @@ class ResourceClasses:
         if known is None:
             return None
         explained = [
-            SignatureExplained(each, book.match(name, each.name).selected, explain(known.spec, each.attributes))
+            SignatureExplained(
+                each, book.match(name, each.name).selected, explain(known.spec, each.attributes)
+            )
             for each in signatures
         ]
         overlaps = [
@@ -130,9 +132,7 @@ class ResourceClasses:
             for other in book.classes
             if other != name and (found := _overlap(book, name, other, signatures)) is not None
         ]
-        return ClassExplained(
-            ClassStanding(known, _status(book, name, signatures)), explained, overlaps
-        )
+        return ClassExplained(ClassStanding(known, _status(book, name, signatures)), explained, overlaps)
 
     def _read(self) -> tuple[int, ClassBook, list[SignatureStanding]]:
         book = self.ledger.book(fresh=True)

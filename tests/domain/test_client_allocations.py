@@ -257,6 +257,33 @@ class TestWhatCouldNotBeStarted:
         assert ledger.states("l") == [State.USED]
         assert left(ledger) == 3
 
+    def test_what_was_reported_is_asked_for_again_anywhere(self, ledger: ClientLedger) -> None:
+        ledger.do(booking("k", "n1", memory=3))
+        ledger.do(creating_node("n2"))
+        ledger.do(asking("big", memory=10, node="n1"))
+        (new, other) = of_kind(ledger.told_by(releasing("k", termination=self.FAILED)), "new")
+        assert ((new["key"], new["node"]), (other["key"], other["node"])) == (("k", "n2"), ("big", "n1"))
+
+    @pytest.mark.parametrize("asked_before", [True, False])
+    def test_the_node_that_it_required_it_requires_again(
+        self, ledger: ClientLedger, *, asked_before: bool
+    ) -> None:
+        """Even where it ran on another one."""
+        ledger.do(creating_node("n2"))
+        ledger.do(asking("big", memory=10, node="n1"))
+        if asked_before:
+            ledger.do(asking("k", memory=3, node="n1"))
+        ledger.do(booking("k", "n2", memory=3, anonymous=True, required_node="n1"))
+        ledger.do(releasing("k", termination=self.FAILED))
+        assert ledger.states("k") == [State.WAITING]
+        (new,) = of_kind(ledger.told_by(releasing("big")), "new")
+        assert (new["key"], new["node"]) == ("k", "n1")
+
+    def test_what_is_foreign_is_never_asked_for(self, ledger: ClientLedger) -> None:
+        ledger.do(booking("static-pod", "n1", None, memory=4, foreign=True))
+        assert ledger.told_by(releasing("static-pod", None, termination=self.FAILED)) == []
+        assert left(ledger) == 10
+
     def test_when_its_node_is_gone_the_client_is_told_and_the_application_goes_on(
         self, ledger: ClientLedger
     ) -> None:

@@ -57,6 +57,19 @@ class TestRegisteringAgain:
         ledger.do(adding(client=AGAIN))
         assert refusal(ledger.do(adding(client=AGAIN))).code is Code.ID_REUSED
 
+    @pytest.mark.parametrize("waits", [True, False])
+    def test_an_application_that_is_told_after_its_members_is_accepted_once(
+        self, ledger: ClientLedger, *, waits: bool
+    ) -> None:
+        """Between streams there is no order."""
+        ask = asking("k", memory=50 if waits else 3)
+        ledger.do(ask)
+        member = asking("k", memory=50, client=AGAIN) if waits else booking("k", "n1", id=ask.ids[0], client=AGAIN)
+        told = ledger.told_by(member, adding(client=AGAIN))
+        assert kinds(told)[-1] == "accepted_application"
+        assert ledger.told_by(op.ForgetApplication(client=AGAIN, id=ledger.parent().id)) == []
+        assert refusal(ledger.do(adding(client=AGAIN))).code is Code.ID_REUSED
+
     def test_what_is_not_reported_again_is_given_up_and_told(self, ledger: ClientLedger) -> None:
         kept, gone, waits = asking("kept"), asking("gone"), asking("waits", memory=50)
         ledger.in_one_batch([kept, gone, waits])

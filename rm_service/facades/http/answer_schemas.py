@@ -6,6 +6,7 @@ from marshmallow import INCLUDE, Schema, fields, validate
 
 from rm_service.domain.application import State
 from rm_service.domain.clients import ClientState
+from rm_service.facades.http.device_schemas import HeldSchema
 from rm_service.ledger.queries.nodes import NodeState
 from rm_service.ledger.queries.usage import Source
 
@@ -118,6 +119,9 @@ class ApplicationSchema(Schema):
     )
     phase = _text(can_miss=True, metadata={"description": "Of a resource manager's application."})
     external = fields.Nested(ExternalSchema, required=True, allow_none=True)
+    classes = fields.Dict(keys=fields.String(), values=fields.String(), required=True, allow_none=True)
+    devices = _list(HeldSchema)
+    annotations = fields.Dict(keys=fields.String(), values=fields.String(), required=True)
     transitions = _list(TransitionSchema)
 
 
@@ -194,6 +198,9 @@ class DeviceAnswerSchema(Schema):
     name = _text()
     count = _whole()
     attributes = fields.Dict(required=True)
+    signature = _text(can_miss=True, metadata={"description": "Stands for its attributes."})
+    free = _whole()
+    largest_fraction = _text(metadata={"description": "The most that any one unit has left."})
 
 
 class AmountsSchema(Schema):

@@ -46,7 +46,13 @@ _EXAMPLE: Mapping[str, Any] = {
     "resource": {"memory": "2Gi", "vcore": 1000, "instances": 1},
     "wait_seconds": 0,
 }
-_SHORT = (Code.UNKNOWN_NODE, Code.ID_REUSED, Code.NODE_NOT_SCHEDULABLE, Code.INSUFFICIENT_RESOURCES)
+_SHORT = (
+    Code.UNKNOWN_NODE,
+    Code.UNKNOWN_CLASS,
+    Code.ID_REUSED,
+    Code.NODE_NOT_SCHEDULABLE,
+    Code.INSUFFICIENT_RESOURCES,
+)
 _LIFE = (Code.UNKNOWN_APPLICATION, Code.NO_LOCK, Code.EXPIRED)
 
 
@@ -127,7 +133,7 @@ class ApplicationEndpoints:
         return Reply(status, self.document(application))
 
     def _request(self, body: Mapping[str, Any], made_id: str | None) -> Request:
-        amounts, carried = body["resource"]
+        amounts, carried = body.get("resource", ({}, {}))
         tags = {**carried, **body["tags"]}
         said = {name: value for name, value in body.items() if name not in {"id", "op"}}
         said |= {"tags": tags, "resource": amounts}
@@ -136,9 +142,13 @@ class ApplicationEndpoints:
             partition = tags.get("partition", "")
             placement = Placement(str(placement["selector"]), placement["strategy"], partition)
             said["placement"] = {"selector": placement.selector, "strategy": placement.strategy}
+        if "classes" in body:
+            said["classes"] = dict(body["classes"])
         return Request(
             tags=tags,
             resource=amounts,
+            classes=body.get("classes", ()),
+            device_strategy=body.get("device_strategy"),
             id=body.get("id", made_id),
             wait_seconds=body.get("wait_seconds", 0),
             lock_seconds=body.get("lock_seconds"),

@@ -6,6 +6,7 @@ from functools import partial
 from rm_service.facades.http import (
     application_endpoints,
     book_endpoints,
+    class_endpoints,
     engine_endpoints,
     limit_endpoints,
     node_endpoints,
@@ -31,6 +32,7 @@ from rm_service.services.engines import Engines
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
+from rm_service.services.resource_classes import ResourceClasses
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Services:
     limits: Limits
     books: Books
     external: ExternalResources
+    classes: ResourceClasses
 
 
 def native_endpoints(services: Services) -> list[Endpoint]:
@@ -57,6 +60,7 @@ def native_endpoints(services: Services) -> list[Endpoint]:
         *resource_manager_endpoints.endpoints(
             resource_manager_endpoints.ResourceManagerEndpoints(services.books)
         ),
+        *class_endpoints.endpoints(class_endpoints.ClassEndpoints(services.classes)),
         *provider_endpoints.endpoints(provider_endpoints.ProviderEndpoints(services.external)),
     ]
 

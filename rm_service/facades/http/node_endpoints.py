@@ -6,6 +6,8 @@ from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Code, Outcome, Refused
 from rm_service.facades.http.answer_schemas import NodeSchema as NodeAnswer
 from rm_service.facades.http.answer_schemas import NodesSchema
+from rm_service.facades.http.device_rendering import assignment_document
+from rm_service.facades.http.device_schemas import AssignmentsSchema
 from rm_service.facades.http.endpoints import Call, Endpoint, Reply, refusal
 from rm_service.facades.http.paths import instance
 from rm_service.facades.http.problems import ProblemError
@@ -73,6 +75,16 @@ class NodeEndpoints:
         """One node."""
         return self._read(call, 200)
 
+    def assignments(self, call: Call) -> Reply:
+        """What its agent is to set up."""
+        name = instance(call)
+        found = self.nodes.assignments(name, call.query["partition"])
+        if found is None:
+            raise ProblemError(Code.UNKNOWN_NODE, f"no node {name} is registered")
+        seq, assignments = found
+        items = [assignment_document(each) for each in assignments]
+        return Reply(200, {"seq": seq, "items": items, "next_cursor": None})
+
     def list(self, call: Call) -> Reply:
         """A page of nodes."""
         page = self.nodes.page(call.query["selector"], call.query["limit"], call.query.get("cursor"))
@@ -118,6 +130,16 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
             "One node",
             _GROUP,
             {200: node},
+            query=PartitionQuery(),
+            problems=(Code.UNKNOWN_NODE,),
+        ),
+        Endpoint(
+            "GET",
+            f"{one}/assignments",
+            handlers.assignments,
+            "Who holds which devices of a node",
+            _GROUP,
+            {200: AssignmentsSchema()},
             query=PartitionQuery(),
             problems=(Code.UNKNOWN_NODE,),
         ),

@@ -50,6 +50,8 @@ PROBLEMS: Mapping[str, Problem] = {
     ),
     Code.UNKNOWN_ENGINE: Problem(HTTPStatus.NOT_FOUND, "No engine is registered under this instance."),
     Code.UNKNOWN_LIMIT: Problem(HTTPStatus.NOT_FOUND, "No limit has this id."),
+    Code.UNKNOWN_CLASS: Problem(HTTPStatus.NOT_FOUND, "No resource class has this name."),
+    Code.CLASS_EXISTS: Problem(HTTPStatus.CONFLICT, "A resource class of this name is there already."),
     Code.UNKNOWN_PROVIDER: Problem(HTTPStatus.NOT_FOUND, "No external provider has this type and name."),
     # It does not go with what is there.
     Code.PROVIDER_TIE: Problem(
@@ -92,7 +94,7 @@ PROBLEMS: Mapping[str, Problem] = {
 }
 """Every code, in the order in which the checks are made."""
 
-ASKED_FOR_STATUS = {Code.UNKNOWN_NODE: HTTPStatus.CONFLICT}
+ASKED_FOR_STATUS = {Code.UNKNOWN_NODE: HTTPStatus.CONFLICT, Code.UNKNOWN_CLASS: HTTPStatus.CONFLICT}
 """Where an application asks for what is not there, its own address is right: that is a conflict."""
 
 FieldErrors = Mapping[str, Sequence[str]]

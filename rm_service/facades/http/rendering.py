@@ -11,6 +11,7 @@ from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.events import Event
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
+from rm_service.facades.http.device_rendering import application_devices, node_devices, without_devices
 from rm_service.facades.http.problems import shortfall_document
 from rm_service.ledger.queries.clients import ResourceManager
 from rm_service.ledger.queries.engines import EngineRecord
@@ -58,6 +59,7 @@ def application_document(
         "parent": application.parent,
         "phase": application.standing.phase if application.standing is not None else None,
         "external": _external(application),
+        **application_devices(application),
         "transitions": transitions(application),
     }
 
@@ -109,11 +111,11 @@ def node_document(record: NodeRecord) -> Document:
         "state": record.state.value,
         "resource_type": node.resource_type,
         "target": node.target,
-        **amounts_document(account),
+        **{name: without_devices(amounts) for name, amounts in amounts_document(account).items()},
         "applications": account.balance.applications,
         "tags": node.tags,
         "attributes": node.attributes,
-        "devices": list(node.devices),
+        "devices": node_devices(node, account),
         "over_limit": record.over_limit,
         "reason": node.reason,
         "registered_at": time_text(node.registered_at),

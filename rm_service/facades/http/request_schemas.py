@@ -4,9 +4,11 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, post_load, validate, validates_schema
 
+from rm_service.domain.device_strategies import STRATEGIES as DEVICE_STRATEGIES
 from rm_service.domain.placement import STRATEGIES
 from rm_service.domain.resource_types import ResourceType
 from rm_service.domain.selectors import Selector
+from rm_service.facades.http.device_fields import ClassesField, DeviceAttributesField
 from rm_service.facades.http.fields import (
     MAX_SECONDS,
     AmountsField,
@@ -43,7 +45,12 @@ class ApplySchema(Schema):
     """Ask for a resource under tags."""
 
     tags = TagsField(required=True)
-    resource = AmountsField(required=True)
+    resource = AmountsField(metadata={"description": "It may be left out where classes are asked for."})
+    classes = ClassesField()
+    device_strategy = fields.String(
+        validate=validate.OneOf(DEVICE_STRATEGIES),
+        metadata={"description": "Which devices of the node are taken; the default is a setting."},
+    )
     id = IdField(metadata={"description": "A UUID made by the client; the same again repeats the request."})
     wait_seconds = WholeField(0, MAX_SECONDS, metadata={"description": "0: refused at once; the default."})
     lock_seconds = WholeField(1, MAX_SECONDS, metadata={"description": "How long an unused lock lasts."})
@@ -61,9 +68,13 @@ class ApplySchema(Schema):
     @validates_schema(skip_on_field_errors=True)
     def check(self, data: Loaded, **_: object) -> None:
         """What the fields say together."""
-        amounts, tags = data["resource"]
-        if not any(amounts.values()):
+        if "resource" not in data and "classes" not in data:
+            raise ValidationError("is required, unless there are classes", "resource")
+        amounts, tags = data.get("resource", ({}, {}))
+        if not any(amounts.values()) and "classes" not in data:
             raise ValidationError("at least one amount must be above 0", "resource")
+        if "device_strategy" in data and "classes" not in data:
+            raise ValidationError("stands only beside classes", "device_strategy")
         for key, value in tags.items():
             if data["tags"].get(key, value) != value:
                 reason = f"is {data['tags'][key]!r}, but the resource names {value!r}"
@@ -183,7 +194,7 @@ class DeviceSchema(Schema):
 
     name = InstanceField(required=True)
     count = WholeField(1, 1_000_000, load_default=1)
-    attributes = AttributesField(load_default=dict)
+    attributes = DeviceAttributesField(load_default=dict)
 
 
 class NodeSchema(Schema):

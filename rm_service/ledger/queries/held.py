@@ -92,9 +92,9 @@ def held_at(
     locked = select(
         *values, literal(State.LOCKED.value).label("state"), _text(row.requested).label("held"), devices
     ).where(row.locked_at <= at, lock_end > at, *there)
-    used = select(*values, literal(State.USED.value).label("state"), _text(row.used).label("held"), devices).where(
-        row.used_at.is_not(None), row.since <= at, *there
-    )
+    used = select(
+        *values, literal(State.USED.value).label("state"), _text(row.used).label("held"), devices
+    ).where(row.used_at.is_not(None), row.since <= at, *there)
     before = (
         select(*values, then.state, _text(then.amounts).label("held"), devices)
         .select_from(_APPLICATION.join(_INTERVAL, then.application_id == row.id))
@@ -110,7 +110,9 @@ def _grouped(
     columns = [each.c[f"value{place}"] for place in range(len(keys))]
     group = [*columns, each.c.state, each.c.held, each.c.devices]
     counted: Select[Any] = select(*group, func.count().label("applications")).group_by(*group)
-    for *values, state, held, devices, applications in connection.execute(counted.execution_options(yield_per=5000)):
+    for *values, state, held, devices, applications in connection.execute(
+        counted.execution_options(yield_per=5000)
+    ):
         tags = {key: value for key, value in zip(keys, values, strict=True) if value is not None}
         amounts = orjson.loads(held)
         if devices is not None and devices != "[]":

@@ -39,7 +39,7 @@ def list_labels(
     What the selector names by value is found in label_tag (primary key), the rest among those in turn.
     """
     after = None if cursor is None else read_cursor(_LISTING, cursor, int)
-    query = _accounts().where(*[_has(term) for term in named(selector)]).order_by(tables.label.c.id)
+    query = _accounts().where(*[having(term) for term in named(selector)]).order_by(tables.label.c.id)
 
     def read(last: Key | None, count: int) -> Sequence[Account]:
         page = query if last is None else query.where(tables.label.c.id > last[0])
@@ -58,7 +58,7 @@ def accounts_by(
     Index: ix_label_key_set, or label_tag for the values; the cost is the number of answers.
     """
     query = _accounts().where(tables.label.c.key_set == ",".join(sorted(keys)))
-    rows = connection.execute(query.where(*[_has(term) for term in requirements])).mappings()
+    rows = connection.execute(query.where(*[having(term) for term in requirements])).mappings()
     return [account_of(row, book) for row in rows]
 
 
@@ -72,6 +72,7 @@ def _accounts() -> Select[tuple[object, ...]]:
     )
 
 
-def _has(term: Requirement) -> ColumnElement[bool]:
+def having(term: Requirement) -> ColumnElement[bool]:
+    """The condition of a `named` term on labels, answered by label_tag."""
     tag = tables.label_tag.c
     return tables.label.c.id.in_(select(tag.label_id).where(tag.key == term.key, tag.value.in_(term.values)))

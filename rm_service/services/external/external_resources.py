@@ -8,6 +8,7 @@ from threading import Event
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.providers import StoredProvider
 from rm_service.ledger.ledger import Ledger
+from rm_service.services.external.drift import Drift
 from rm_service.services.external.feeds import ProviderStatus
 from rm_service.services.external.fetching import Clocks
 from rm_service.services.external.keys import Keys
@@ -46,9 +47,10 @@ class ExternalResources:
         self.refresher = Refresher(self.providers, clocks, metrics=self.metrics)
         self.observing = Observing(self.ledger, self.refresher)
         if self.metrics is not None:
-            self.metrics.watch_unseen(lambda: self.observing.unseen)
+            drift = Drift(self.ledger, self.refresher, clocks.monotonic)
+            self.metrics.watch_unseen(drift.unseen)
         self.refresher.on_snapshot.append(self.observing.refreshed)
-        self.refresher.on_removed.append(self.observing.removed)
+        self.refresher.on_changed.append(self.observing.changed)
 
     def start(self) -> None:
         """Follow the stored providers."""

@@ -1,7 +1,6 @@
 """Which providers there are: what is stored is taken over whenever it has changed, on every replica."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Protocol
 
@@ -33,15 +32,6 @@ class Stored(Protocol):
     def unseal(self, stored: StoredProvider) -> Unparsed: ...
 
     def identity_of(self, type_: str) -> Identity | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What has changed of the stored providers, where anything has: the first time, all of them."""
-
-    gone: Sequence[StoredProvider] = ()
-    elsewhere: frozenset[str] = frozenset()
-    """The keys of those who ask something else than before: what was seen holds no longer."""
 
 
 class Following:
@@ -76,8 +66,8 @@ class Following:
         self._ended = True
         self.feeds.clear()
 
-    def follow(self) -> Changes | None:
-        """Take over what has changed; None for nothing. While nothing can be read all stays as it is.
+    def follow(self) -> list[StoredProvider] | None:
+        """Take over what has changed: which providers are gone, None where all is as it was. While nothing can be read all stays as it is.
 
         No plug-in is asked here: what it makes of a configuration is found out by the first call.
         """
@@ -95,9 +85,9 @@ class Following:
                 return None
             known = {key: feed.stored.version for key, feed in list(self.feeds.items())}
             changed = [each for each in stored if known.get((each.type, each.name)) != each.version]
-            changes = self._take_over(stored, [(each, self._unsealed(each)) for each in changed])
+            gone = self._take_over(stored, [(each, self._unsealed(each)) for each in changed])
             self._generation, self._unreadable = generation, False
-            return changes
+            return gone
 
     def _unsealed(self, stored: StoredProvider) -> Unparsed | str:
         try:
@@ -108,9 +98,8 @@ class Following:
 
     def _take_over(
         self, stored: Sequence[StoredProvider], unsealed: Sequence[tuple[StoredProvider, Unparsed | str]]
-    ) -> Changes | None:
-        """Have a feed for each that is stored."""
-        elsewhere: set[str] = set()
+    ) -> list[StoredProvider] | None:
+        """Have a feed for each that is stored, and for nobody else: who is gone."""
         kept = {(each.type, each.name) for each in stored}
         with self._lock:
             if self._ended:
@@ -124,15 +113,13 @@ class Following:
                 before = self.feeds.get((each.type, each.name))
                 if before is not None and self._goes_on(before, each, unparsed):
                     continue
-                if before is not None:
-                    left.append(before)
-                    elsewhere.add(each.key)
+                left += [] if before is None else [before]
                 self._begin(each, unparsed)
             self._ordered = _ordered(stored)
         for feed in left:
             for future in feed.futures():
                 fail(future, "the provider was changed")
-        return Changes([feed.stored for feed in gone], frozenset(elsewhere))
+        return [feed.stored for feed in gone]
 
     def _goes_on(self, feed: Feed, stored: StoredProvider, unparsed: Unparsed | str) -> bool:
         """Whether a feed stays with what it has seen, because the same manager is asked the same."""

@@ -4,7 +4,7 @@ Nothing is fetched here. A place that nobody uses is not written down until some
 was seen of it last goes into the same batch, before the question.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,11 +15,18 @@ from external_providers.base import ExternalApplication, Identity
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import NOTHING, Amounts, plus, same
 from rm_service.domain.providers import StalePolicy, StoredProvider
+from rm_service.domain.selectors import Selector
 from rm_service.domain.tags import Tags, label_key
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ledger import Ledger
-from rm_service.ledger.queries.external import Tenant, UsedPlace, used_places
-from rm_service.services.external.snapshots import Key, Snapshot, Snapshots
+from rm_service.ledger.queries.external import (
+    Tenant,
+    UsedPlace,
+    external_types,
+    observed_places,
+    used_places,
+)
+from rm_service.services.external.snapshots import Snapshot, Snapshots
 from rm_service.services.external.sources import Source
 
 OUR_TAG = "rm-"
@@ -33,6 +40,7 @@ PLACE_CLOSED = "place_closed"
 CHUNK = 200
 """Observations of a batch: others ask between them."""
 MAX_TOLD = 100_000
+ALL = Selector()
 
 _log = structlog.get_logger(__name__)
 
@@ -46,6 +54,9 @@ class Followed(Protocol):
 
     snapshots: Snapshots
 
+    def identity_of(self, type_: str) -> Identity | None:
+        """What the plug-in of a type is; None if there is none."""
+
     def speaking_for(self, type_: str, tags: Tags) -> tuple[StoredProvider, Identity] | None:
         """Which of them speaks for a label of these tags, and what kind it is of."""
 
@@ -58,8 +69,6 @@ class Observing:
         self._followed = followed
         self._told: dict[str, Told] = {}
         """By label: what it was told last."""
-        self.unseen: dict[Key, Amounts] = {}
-        """By provider: what was promised in its places and not shown, as of the last look but one."""
 
     def refreshed(self, source: Source, _snapshot: Snapshot) -> None:
         """There is a newer look at a provider: tell of all of its places in use. If the ledger cannot be told
@@ -71,35 +80,52 @@ class Observing:
             _log.warning("places_not_told", provider=source.stored.key, error=str(error).strip())
 
     def _tell(self, source: Source) -> None:
-        observations: list[op.Observe] = []
-        lessened: list[op.Observe] = []
-        unseen: Amounts = NOTHING
-        for place in sorted(self._used(source.identity), key=_depth):
-            speaking = self._followed.speaking_for(source.stored.type, place.tags)
+        identity, seen = source.identity, []
+        for place in self._used(identity.type, identity.cluster_key, source.stored.labels):
+            speaking = self._followed.speaking_for(identity.type, place.tags)
             if speaking is not None and speaking[0].key == source.stored.key:
-                observations.append(self._observation(*speaking, place))
-                lessened += _lessened(observations[-1], place)
-                unseen = plus(unseen, place.unseen) if place.is_top else unseen
-        if len(observations) > CHUNK:
-            self._submit(lessened)  # in no order of chunks more is shown than there is of its use
-        self._submit(observations)
-        self.unseen[source.key] = unseen
+                seen.append((place, self._observation(*speaking, place)))
+        self._submit(in_order(seen))
 
-    def removed(self, stored: StoredProvider, identity: Identity) -> None:
-        """A provider is gone: places for which nobody speaks now take nothing new."""
-        left = [
-            each
-            for each in self._used(identity)
-            if self._followed.speaking_for(stored.type, each.tags) is None
-        ]
-        self._submit([op.Observe(each.tags, stored.key, None, closed=UNOBSERVED) for each in left])
-        self._told.clear()
-        self.unseen.pop((stored.type, stored.name), None)
+    def changed(self) -> None:
+        """Providers have changed, or are heard of for the first time. A place of which the ledger knows what
+        nobody says who speaks for it now takes nothing new, and what was seen is judged as is wished now.
 
-    def _used(self, identity: Identity) -> list[UsedPlace]:
-        rules = self._ledger.book().rules
+        Raises if the ledger cannot be told: then say so again.
+        """
+        for type_ in external_types(self._ledger.book().rules):
+            self._submit(list(self._shut(type_)))
+            self._retell(type_)
+
+    def _shut(self, type_: str) -> Iterator[op.Observe]:
+        """Of each place that was ever observed, in use or not, and by somebody else than who speaks now."""
         with self._ledger.readers.connect() as connection:
-            return used_places(connection, rules, identity.type, identity.cluster_key)
+            places = observed_places(connection, self._ledger.book().rules, type_)
+        for place in places:
+            speaking = self._followed.speaking_for(type_, place.tags)
+            if speaking is None:
+                if not place.is_shut:
+                    yield op.Observe(place.tags, place.provider, None, closed=UNOBSERVED)
+            elif self._followed.snapshots.latest(type_, speaking[0].name) is None:
+                unlooked = observation(*speaking, UsedPlace(place.tags), None, 0)
+                if (unlooked.provider, unlooked.manager) != (place.provider, place.manager):
+                    yield unlooked
+
+    def _retell(self, type_: str) -> None:
+        """Of each place in use whose provider speaks in another version than when it was told last."""
+        identity = self._followed.identity_of(type_)
+        seen = []
+        for place in [] if identity is None else self._used(type_, identity.cluster_key):
+            speaking = self._followed.speaking_for(type_, place.tags)
+            snapshot = speaking and self._followed.snapshots.latest(type_, speaking[0].name)
+            told = self._told.get(label_key(place.tags))
+            if speaking and snapshot and told != _told(speaking[0], snapshot):
+                seen.append((place, self._observation(*speaking, place)))
+        self._submit(in_order(seen))
+
+    def _used(self, type_: str, cluster_key: str | None = None, labels: Selector = ALL) -> list[UsedPlace]:
+        with self._ledger.readers.connect() as connection:
+            return used_places(connection, self._ledger.book().rules, type_, cluster_key, labels)
 
     def before(self, tags: Tags) -> list[op.Observe]:
         """What the ledger is to be told before somebody asks with these tags: mostly nothing."""
@@ -138,22 +164,29 @@ def _told(stored: StoredProvider, snapshot: Snapshot | None) -> Told:
     return stored.version, None if snapshot is None else snapshot.began
 
 
-def _depth(place: UsedPlace) -> int:
-    """More than that of any place that holds this one."""
-    return sum(map(len, place.tags.values()))
+def in_order(seen: Sequence[tuple[UsedPlace, op.Observe]], chunk: int = CHUNK) -> list[op.Observe]:
+    """What the ledger is told of a look at these places, in an order in which it may be asked between chunks.
+
+    What is shown of an application counts in each place that holds its own. So what less is shown comes first,
+    and what more is shown comes behind the use of all places around it: no place ever takes for ours what is
+    not part of its use.
+    """
+    outer_first = sorted(seen, key=lambda each: sum(map(len, each[0].tags.values())))
+    lessened = [_lessened(*each) for each in outer_first] if len(seen) > chunk else []
+    return [*filter(None, lessened), *[observation for _, observation in outer_first]]
 
 
-def _lessened(observation: op.Observe, place: UsedPlace) -> list[op.Observe]:
+def _lessened(place: UsedPlace, observation: op.Observe) -> op.Observe | None:
     """The observation with what less is shown of applications than before, and nothing that is more."""
     less: dict[str, Amounts] = {}
     for tenant in place.tenants:
         shown = observation.shown.get(tenant.id)
         if shown is not None and any(amount > shown.get(name, 0) for name, amount in tenant.shown.items()):
             less[tenant.id] = {name: min(amount, shown.get(name, 0)) for name, amount in tenant.shown.items()}
-    return [replace(observation, shown=less)] if less else []
+    return replace(observation, shown=less) if less else None
 
 
-def observation(  # noqa: PLR0913 - who says what, of which place, as of when
+def observation(
     stored: StoredProvider,
     identity: Identity,
     used: UsedPlace,
@@ -175,12 +208,7 @@ def observation(  # noqa: PLR0913 - who says what, of which place, as of when
     }
     if snapshot is None or place is None:
         return op.Observe(total=None, closed=UNOBSERVED if snapshot is None else NO_SUCH_PLACE, **told)  # type: ignore[arg-type]
-    beneath = f"{place.name}{separator}" if separator else None
-    listed = [
-        each
-        for each in (snapshot.applications if used.tenants else ())
-        if each.place == place.name or (beneath and each.place.startswith(beneath))
-    ]
+    listed = snapshot.listed(place.name, separator) if used.tenants else []
     return op.Observe(
         total=place.total,
         observed=place.used,

@@ -7,7 +7,7 @@ also parses its configuration first.
 """
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from datetime import UTC, datetime
 from threading import Lock, Thread
@@ -30,7 +30,7 @@ from rm_service.services.external.fetching import (
     fetch,
     health_of,
 )
-from rm_service.services.external.following import Changes, Following, Stored
+from rm_service.services.external.following import Following, Stored
 from rm_service.services.external.metrics import ProviderMetrics
 from rm_service.services.external.noting import (
     note_age,
@@ -58,10 +58,8 @@ OnSnapshot = Callable[[Source, Snapshot], object]
 """Told of each snapshot that can be believed, on a thread of its provider's: the next look at that provider
 waits until it returns.
 """
-OnChanged = Callable[[Collection[str]], object]
-"""Told when providers have changed, and once at first: the keys of those that ask something else than before.
-It is told again at the next tick if it raises.
-"""
+OnChanged = Callable[[], object]
+"""Told when providers have changed, and once at first; told again at the next tick if it raises."""
 
 
 class Refresher:
@@ -87,8 +85,8 @@ class Refresher:
         self._following = Following(stored, clocks.monotonic, self.snapshots, self._lock)
         self._feeds = self._following.feeds
         self._stopped = False
-        self._untold: frozenset[str] | None = None
-        """What is to be told of changes; None: nothing."""
+        self._untold = False
+        """Whether there is a change that nobody was told of."""
         self._told_in_vain = False
         self._scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone=UTC)
         if metrics is not None:
@@ -129,8 +127,11 @@ class Refresher:
 
     def tick(self) -> None:
         """Take over what has changed, give up what hangs, start what is due."""
-        self._take_over(self._following.follow())
-        self._tell_changes()
+        gone = self._following.follow()
+        for each in gone or ():
+            if self._metrics is not None:
+                self._metrics.forget((each.type, each.name))
+        self._tell_changes(anew=gone is not None)
         with self._lock:
             now = self._clocks.monotonic()
             for feed in self._feeds.values():
@@ -170,6 +171,10 @@ class Refresher:
             fail(future, "it cannot be asked now")
         return asked
 
+    def identity_of(self, type_: str) -> Identity | None:
+        """What the plug-in of a type is; None if there is none."""
+        return self._following.identity_of(type_)
+
     def speaking_for(self, type_: str, tags: Tags) -> tuple[StoredProvider, Identity] | None:
         """The provider that speaks for a label of these tags, and what kind it is of."""
         return self._following.speaking_for(type_, tags)
@@ -185,27 +190,18 @@ class Refresher:
         with self._lock:
             return [self._status(feed) for feed in self._feeds.values()]
 
-    def _take_over(self, changes: Changes | None) -> None:
-        if changes is None:
-            return
-        if self._metrics is not None:
-            for gone in changes.gone:
-                self._metrics.forget((gone.type, gone.name))
-        with self._lock:
-            self._untold = (self._untold or frozenset()) | changes.elsewhere
-
-    def _tell_changes(self) -> None:
+    def _tell_changes(self, *, anew: bool) -> None:
         """Whoever is told in vain now is told again by the next tick."""
         with self._lock:
-            untold, self._untold = self._untold, None
-        if untold is None:
+            untold, self._untold = anew or self._untold, False
+        if not untold:
             return
         try:
             for tell in self.on_changed:
-                tell(untold)
+                tell()
         except Exception as error:  # noqa: BLE001 - a listener may have any fault
             with self._lock:
-                self._untold = (self._untold or frozenset()) | untold
+                self._untold = True
             if not self._told_in_vain:
                 _log.warning("provider_changes_not_told", error=str(error).strip(), exc_info=True)
             self._told_in_vain = True
