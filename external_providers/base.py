@@ -8,7 +8,7 @@ A plugin is found by the entry point group `rm_service.external_providers`; the 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ class UnreachableError(ProviderError):
 
 
 class MalformedError(ProviderError):
-    """The answer is not what this manager answers: no JSON, a field missing, a text where a number is meant."""
+    """The answer is not what this manager answers: no JSON, a field missing, a text for a number."""
 
 
 class AbsurdError(ProviderError):
@@ -152,11 +152,21 @@ def health_by(look: Callable[[], str]) -> Health:
 
 
 class ExternalResourceProviderParser:
-    """Turns a stored record into what is matched and asked with. Subclass it where `schema` is not enough."""
+    """Turns a stored record into what is matched and asked with. Subclass it where `schema` is not enough.
 
-    def __init__(self, identity: Identity, schema: type[Schema]) -> None:
+    `recipients`: the keys of the configuration that decide who is sent its secrets, such as addresses and
+    whom to trust; nested ones by their paths, `applications.url`. When one of them changes, secrets have to
+    be given again. None: any key may be one.
+    """
+
+    recipients: frozenset[str] | None = None
+
+    def __init__(
+        self, identity: Identity, schema: type[Schema], recipients: Iterable[str] | None = None
+    ) -> None:
         self.identity = identity
         self.schema = schema
+        self.recipients = None if recipients is None else frozenset(recipients)
 
     def parse(self, record: ProviderRecord) -> MatchedProvider:
         """Raises ProviderConfigError."""

@@ -183,4 +183,5 @@ class HttpJsonSchema(Schema):
             raise ValidationError({f"used.{dimension}": ["Missing: what is used is not nothing by silence."]})
 
 
-PARSER = ExternalResourceProviderParser(IDENTITY, HttpJsonSchema)
+RECIPIENTS = ("url", "applications.url", "verify", "ca_file")
+PARSER = ExternalResourceProviderParser(IDENTITY, HttpJsonSchema, RECIPIENTS)

@@ -141,7 +141,9 @@ def decoded(text: str, name: str) -> str:
 def read_text(path: Path, name: str) -> str:
     """A small text file. Raises AccessError, which does not tell what is in it."""
     try:
-        with path.open("rb") as file:
+        # Opening a pipe would wait for somebody who writes into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise AccessError(name, f"{path} is no file")
             content = file.read(MAX_FILE + 1)

@@ -14,6 +14,8 @@ from external_providers.kubernetes.kubeconfig import read_kubeconfig
 
 WAYS = ("kubeconfig", "in_cluster", "server")
 OF_SERVER = ("token", "client_certificate", "client_key", "ca_file", "ca_data")
+RECIPIENTS = (*WAYS, "context", "ca_file", "ca_data")
+"""What decides to whom a token or a certificate is shown."""
 MAX_NAMESPACES = 10_000
 MAX_SELECTOR = 2_000
 

@@ -19,7 +19,7 @@ from external_providers.base import (
 from external_providers.kubernetes.access import AccessError
 from external_providers.kubernetes.api import Api
 from external_providers.kubernetes.applications import group
-from external_providers.kubernetes.config import KubernetesConfig, access_of
+from external_providers.kubernetes.config import RECIPIENTS, KubernetesConfig, access_of
 from external_providers.kubernetes.identity import KUBERNETES
 from external_providers.kubernetes.nodes import read_node
 from external_providers.kubernetes.places import Namespace, make_places, read_namespace
@@ -33,7 +33,7 @@ class KubernetesProvider(ExternalResourceProvider):
     """Keeps nothing between two questions: each reads its credentials anew and has its own connection."""
 
     identity = KUBERNETES
-    parser = ExternalResourceProviderParser(KUBERNETES, KubernetesConfig)
+    parser = ExternalResourceProviderParser(KUBERNETES, KubernetesConfig, RECIPIENTS)
 
     def applications(self, request: ExternalResourceRequest) -> Sequence[ExternalApplication]:
         """What holds something in the namespaces that are places, whether it runs or waits for a node."""

@@ -11,13 +11,15 @@ from external_providers.yarn.sessions import Sessions
 
 INFO = "/ws/v1/cluster/info"
 ACTIVE = "ACTIVE"
+NOT_ACTIVE = frozenset({"STANDBY", "INITIALIZING", "STOPPING"})
 
 
 class Cluster:
     """The ResourceManagers of one record. For several threads at once.
 
-    The active one is remembered until it does not answer. Only the addresses of the record are ever asked:
-    a redirect can choose among them, it cannot lead our credentials elsewhere.
+    The active one is remembered until it does not answer in its part of the time; what is left is for finding
+    another. Those that did not answer last time are tried last. Only the addresses of the record are ever
+    asked: a redirect can choose among them, it cannot lead our credentials elsewhere.
     """
 
     def __init__(self, params: Mapping[str, Any]) -> None:
@@ -27,13 +29,16 @@ class Cluster:
         self._addresses: list[str] = list(dict.fromkeys(params["addresses"]))
         self._sessions = Sessions(params)
         self._active: str | None = self._addresses[0] if len(self._addresses) == 1 else None
+        self._silent: set[str] = set()
+        """Those that did not answer when they were asked last."""
 
     def ask(self, path: str, deadline: Deadline) -> Object:
         """The active one's answer. Raises ProviderError."""
         with self._sessions.lend() as session:
             address = self._active or self._find_active(session, deadline)
+            part = deadline if len(self._addresses) == 1 else deadline.share(2)
             try:
-                answer = self._fetch(address, path, deadline, session)
+                answer = self._fetch(address, path, part, session)
             except (UnreachableError, RedirectedError) as error:
                 self._forget(address)
                 address = self._other(address, error, session, deadline)
@@ -50,7 +55,16 @@ class Cluster:
         self._sessions.close()
 
     def _fetch(self, address: str, path: str, deadline: Deadline, session: BoundedSession) -> Object:
-        return fetch(Question(address, path, deadline, self.params), session)
+        try:
+            answer = fetch(Question(address, path, deadline, self.params), session)
+        except StandbyError:
+            self._silent.discard(address)
+            raise
+        except UnreachableError:
+            self._silent.add(address)
+            raise
+        self._silent.discard(address)
+        return answer
 
     def _other(self, address: str, error: ProviderError, session: BoundedSession, deadline: Deadline) -> str:
         """Whom to ask after one did not answer as the active one. Raises its error if there is nobody."""
@@ -68,8 +82,9 @@ class Cluster:
     def _look_around(self, session: BoundedSession, deadline: Deadline) -> tuple[str, Object]:
         """Ask each what it is; one that does not answer leaves the others their share of the time."""
         faults: list[ProviderError] = []
-        for number, address in enumerate(self._addresses):
-            share = deadline.share(len(self._addresses) - number)
+        addresses = sorted(self._addresses, key=self._silent.__contains__)
+        for number, address in enumerate(addresses):
+            share = deadline.share(len(addresses) - number)
             try:
                 info = member(self._fetch(address, INFO, share, session), "clusterInfo")
                 if not info:
@@ -80,7 +95,8 @@ class Cluster:
             if _state(info) == ACTIVE:
                 self._remember(address)
                 return address, info
-            faults.append(StandbyError(f"{address} is {_state(info)}"))
+            state = _state(info)
+            faults.append(StandbyError(f"{address} is {state if state in NOT_ACTIVE else 'not active'}"))
         raise _worst(faults)
 
     def _remember(self, address: str) -> None:

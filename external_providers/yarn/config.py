@@ -81,7 +81,7 @@ class YarnParser(ExternalResourceProviderParser):
     """The schema, and whether this installation can speak Kerberos."""
 
     def __init__(self) -> None:
-        super().__init__(IDENTITY, YarnConfig)
+        super().__init__(IDENTITY, YarnConfig, ("addresses", "verify", "ca_file"))
 
     def parse(self, record: ProviderRecord) -> MatchedProvider:
         if not record.config.get("cluster") and (fault := value_fault(record.name)):

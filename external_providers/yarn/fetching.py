@@ -1,10 +1,9 @@
 """One question to one ResourceManager: its answer, or what was wrong in words for an operator."""
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import requests
 
@@ -18,7 +17,8 @@ from external_providers.bounded_http import (
     origin,
 )
 from external_providers.yarn import kerberos
-from external_providers.yarn.json_tolerance import Object, excerpt, read
+from external_providers.yarn.json_tolerance import Object, read
+from external_providers.yarn.words import plain
 
 MOST_BYTES = 32 * 2**20
 STANDBY = b"This is standby RM"
@@ -37,8 +37,8 @@ class RedirectedError(MalformedError):
 
     def __init__(self, address: str, location: str) -> None:
         self.location = location
-        path = excerpt(urlsplit(location).path.encode()).strip("'") if origin(location) else ""
-        where = origin(location) + path
+        there = origin(location)
+        where = "another page" if there in {"", origin(address)} else there
         super().__init__(f"{address} redirects to {where}, where we do not follow")
 
 
@@ -104,20 +104,12 @@ def _refuse_status(answer: Answer, question: Question) -> None:
 
 def _document(answer: Answer, question: Question) -> Object:
     try:
-        return read(answer.body, secrets(question.params))
+        return read(answer.body)
     except MalformedError as error:
         # A ResourceManager that stands by while none is active tells browsers, in words, to come again.
         if "refresh" in answer.headers:
             raise StandbyError(f"{question.address} stands by") from error
         raise MalformedError(f"{question.address}: {error}") from error
-
-
-def secrets(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """What must not be shown, whoever sends it back."""
-    if "password" not in params:
-        return ()
-    password = params["password"]
-    return (base64.b64encode(f"{params['user']}:{password}".encode()).decode(), password)
 
 
 def _fault(error: Exception, question: Question) -> ProviderError | None:
@@ -139,7 +131,7 @@ def _reason(error: BaseException) -> str:
         if found is None:
             break
         if isinstance(found, OSError) and found.strerror:
-            return excerpt(found.strerror.encode()).strip("'\"")
+            return plain(found.strerror)
         inner = getattr(found, "reason", None) or found.__cause__ or found.__context__
         first = found.args[0] if found.args and isinstance(found.args[0], BaseException) else None
         found = first or (inner if isinstance(inner, BaseException) else None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from requests.auth import AuthBase
 
 from external_providers.base import DeniedError, ProviderError, UnreachableError
-from external_providers.yarn.json_tolerance import excerpt
+from external_providers.yarn.words import plain
 
 MODULE = "requests_kerberos"
 HOW_TO_INSTALL = "pip install 'rm-service[kerberos]'"
@@ -41,8 +41,7 @@ def fault(error: BaseException, address: str) -> ProviderError | None:
         if type(one).__module__.partition(".")[0] not in LIBRARIES:
             continue
         kind = UnreachableError if getattr(one, "err_code", None) == NO_KDC else DeniedError
-        reason = excerpt(str(one).encode("utf-8", "replace")).strip("'\"")
-        return kind(f"{address}: no Kerberos ticket: {reason}")
+        return kind(f"{address}: no Kerberos ticket: {plain(one)}")
     return None
 
 

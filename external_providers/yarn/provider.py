@@ -21,6 +21,7 @@ from external_providers.yarn import applications, queues, schedulers
 from external_providers.yarn.addresses import Cluster
 from external_providers.yarn.config import IDENTITY, YarnParser
 from external_providers.yarn.json_tolerance import Object, text
+from external_providers.yarn.words import plain
 
 SCHEDULER = "/ws/v1/cluster/scheduler"
 METRICS = "/ws/v1/cluster/metrics"
@@ -52,7 +53,8 @@ class YarnProvider(ExternalResourceProvider):
 
     def places(self, request: ExternalResourceRequest) -> Sequence[Place]:
         deadline = Deadline(request.timeout_seconds)
-        return queues.places(_tree(self._cluster(request.provider), deadline))
+        tree, use = _tree(self._cluster(request.provider), deadline)
+        return queues.places(tree, use)
 
     def health(self, request: ExternalResourceRequest) -> Health:
         try:
@@ -60,7 +62,7 @@ class YarnProvider(ExternalResourceProvider):
         except ProviderError as error:
             return Health(ok=False, detail=str(error))
         version, state = text(info, "resourceManagerVersion"), text(info, "state")
-        return Health(ok=state in {"", "STARTED"}, detail=f"{address}: YARN {version}, {state}")
+        return Health(ok=state in {"", "STARTED"}, detail=f"{address}: YARN {plain(version)}, {plain(state)}")
 
     def close(self) -> None:
         with self._guard:
@@ -85,9 +87,10 @@ class YarnProvider(ExternalResourceProvider):
         return cluster
 
 
-def _tree(cluster: Cluster, deadline: Deadline) -> list[queues.Queue]:
+def _tree(cluster: Cluster, deadline: Deadline) -> tuple[list[queues.Queue], queues.Use | None]:
+    """The queues, and what the whole cluster uses; shares are shares of its total, asked for, too."""
     answer: Object = cluster.ask(SCHEDULER, deadline)
-    total = schedulers.cluster_total(cluster.ask(METRICS, deadline))
-    tree = schedulers.tree(answer, total)
+    metrics = cluster.ask(METRICS, deadline)
+    tree = schedulers.tree(answer, schedulers.cluster_total(metrics))
     cluster.queue_names = frozenset(queue.name for queue in tree)
-    return tree
+    return tree, schedulers.cluster_use(metrics)

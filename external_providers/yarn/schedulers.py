@@ -4,11 +4,22 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from external_providers.base import MalformedError
-from external_providers.yarn.json_tolerance import Object, count, excerpt, member, members, number, text
-from external_providers.yarn.queues import NOTHING, Queue, Resource
+from external_providers.base import AbsurdError, MalformedError
+from external_providers.yarn.json_tolerance import (
+    UNLIMITED,
+    Object,
+    count,
+    limit,
+    member,
+    members,
+    number,
+    text,
+)
+from external_providers.yarn.queues import NOTHING, Queue, Resource, Use
 
 ROOT = "root"
+METRICS = "clusterMetrics"
+IN_USE = ("allocatedMB", "allocatedVirtualCores", "appsRunning", "appsPending")
 MOST_PERCENT = 1_000_000
 WHOLE = Decimal(100)
 
@@ -19,7 +30,7 @@ Describe = Callable[[Object, str, int | None], Queue]
 def tree(answer: Object, cluster: Resource) -> list[Queue]:
     """The queues of an answer, parents before their children. `cluster` is what the cluster has in all.
 
-    Raises MalformedError, naming the queue and the field, or the type of a scheduler that is not known here.
+    A queue of which a number cannot be has a fault. Raises MalformedError, naming the queue and the field.
     """
     info = member(member(answer, "scheduler"), "schedulerInfo")
     kind = text(info, "type")
@@ -28,18 +39,31 @@ def tree(answer: Object, cluster: Resource) -> list[Queue]:
     if kind == "fairScheduler":
         root = member(info, "rootQueue")
         return _walk(root, _fair_children, lambda *found: _fair_queue(*found, cluster=cluster))
-    known = "capacityScheduler and fairScheduler are known"
-    raise MalformedError(f"the scheduler's type is {excerpt(kind.encode())}; {known}")
+    raise MalformedError("the scheduler's type is neither capacityScheduler nor fairScheduler")
 
 
 def cluster_total(answer: Object) -> Resource:
-    """What `/ws/v1/cluster/metrics` says that the cluster has. Raises MalformedError."""
-    metrics = member(answer, "clusterMetrics")
-    megabytes = count(metrics, "totalMB", "clusterMetrics")
-    vcores = count(metrics, "totalVirtualCores", "clusterMetrics")
+    """What `/ws/v1/cluster/metrics` says that the cluster has. Raises MalformedError, AbsurdError."""
+    metrics = member(answer, METRICS)
+    megabytes = count(metrics, "totalMB", METRICS)
+    vcores = count(metrics, "totalVirtualCores", METRICS)
     if megabytes is None or vcores is None:
-        raise MalformedError("clusterMetrics: totalMB or totalVirtualCores is missing")
-    return _checked(Resource(megabytes, vcores), "totalMB", "clusterMetrics")
+        raise MalformedError(f"{METRICS}: totalMB or totalVirtualCores is missing")
+    total = Resource(megabytes, vcores)
+    if not total.is_possible:
+        raise AbsurdError(f"{METRICS}: totalMB or totalVirtualCores is more than 2^62")
+    return total
+
+
+def cluster_use(answer: Object) -> Use | None:
+    """What it says that is used; None if it does not, or if that cannot be. Raises MalformedError."""
+    metrics, absurd = member(answer, METRICS), list[str]()
+    found = [count(metrics, field, METRICS, absurd) for field in IN_USE]
+    megabytes, vcores, running, waiting = found
+    if absurd or megabytes is None or vcores is None or running is None or waiting is None:
+        return None
+    used = Resource(megabytes, vcores)
+    return Use(used, running + waiting) if used.is_possible else None
 
 
 def _walk(root: Object, children: Children, describe: Describe) -> list[Queue]:
@@ -77,26 +101,29 @@ def _capacity_children(node: Object) -> Iterator[Object]:
 
 def _capacity_queue(node: Object, name: str, parent: int | None, *, cluster: Resource) -> Queue:
     where = f"queue {name}"
+    absurd: list[str] = []
     state = text(node, "state")
     top = parent is None
-    return Queue(
+    queue = Queue(
         name=name,
         parent=parent,
         # The root is the cluster and has no share of it. Of the others new versions say the amount itself.
-        most=cluster if top else _effective(node, "max", cluster, where),
-        guaranteed=cluster if top else _effective(node, "min", cluster, where),
-        used=_resource(node, "resourcesUsed", where),
-        pending=_pending(node, where),
-        most_apps=_most_apps(node, where),
-        used_apps=count(node, "numApplications", where),
-        pending_apps=count(node, "numPendingApplications", where),
+        most=cluster if top else _effective(node, "max", cluster, where, absurd),
+        guaranteed=cluster if top else _effective(node, "min", cluster, where, absurd),
+        used=_resource(node, "resourcesUsed", where, absurd),
+        pending=_pending(node, where, absurd),
+        most_apps=_most_apps(node, where, absurd),
+        used_apps=count(node, "numApplications", where, absurd),
+        pending_apps=count(node, "numPendingApplications", where, absurd),
         open=state in {"", "RUNNING"},
         state=state,
     )
+    queue.fault = "; ".join(absurd)
+    return queue
 
 
-def _effective(node: Object, side: str, cluster: Resource, where: str) -> Resource:
-    amount = _resource(node, f"{side}EffectiveCapacity", where)
+def _effective(node: Object, side: str, cluster: Resource, where: str, absurd: list[str]) -> Resource:
+    amount = _resource(node, f"{side}EffectiveCapacity", where, absurd, cluster)
     if amount is not None:
         return amount
     field = "absoluteMaxCapacity" if side == "max" else "absoluteCapacity"
@@ -106,23 +133,24 @@ def _effective(node: Object, side: str, cluster: Resource, where: str) -> Resour
             return NOTHING
         raise MalformedError(f"{where}: {field} is missing")
     if not 0 <= share <= MOST_PERCENT:
-        raise MalformedError(f"{where}: {field} is {share}, which is no percentage")
+        absurd.append(f"{field} is no percentage")
+        return cluster
     # YARN's own arithmetic of 32 bits says 100.00001 at times.
     part = Fraction(min(share, WHOLE)) / 100
     return Resource(int(cluster.megabytes * part), int(cluster.vcores * part))
 
 
-def _pending(node: Object, where: str) -> Resource | None:
+def _pending(node: Object, where: str, absurd: list[str]) -> Resource | None:
     """Of the partition without a name, which is what the other amounts are of."""
     for usage in members(member(node, "resources"), "resourceUsagesByPartition"):
         if not text(usage, "partitionName"):
-            return _resource(usage, "pending", f"{where}, resources")
+            return _resource(usage, "pending", f"{where}, resources", absurd)
     return None
 
 
-def _most_apps(node: Object, where: str) -> int | None:
+def _most_apps(node: Object, where: str, absurd: list[str]) -> int | None:
     """The lesser of what it takes (only leaves say that) and what of it may run."""
-    said = (count(node, "maxApplications", where), count(node, "maxParallelApps", where))
+    said = [limit(node, field, where, absurd) for field in ("maxApplications", "maxParallelApps")]
     return min((apps for apps in said if apps is not None), default=None)
 
 
@@ -139,43 +167,47 @@ def _fair_children(node: Object) -> Iterator[Object]:
 
 def _fair_queue(node: Object, name: str, parent: int | None, *, cluster: Resource) -> Queue:
     where = f"queue {name}"
-    most = _resource(node, "maxResources", where)
-    if most is None:
+    absurd: list[str] = []
+    if not isinstance(node.get("maxResources"), dict | list):
         raise MalformedError(f"{where}: maxResources is missing")
-    used = _resource(node, "usedResources", where)
-    demand = _resource(node, "demandResources", where)
-    share = _resource(node, "steadyFairResources", where) or NOTHING
-    active = count(node, "numActiveApps", where)
-    pending = count(node, "numPendingApps", where)
+    most = _resource(node, "maxResources", where, absurd, cluster) or cluster
+    used = _resource(node, "usedResources", where, absurd)
+    demand = _resource(node, "demandResources", where, absurd)
+    share = _resource(node, "steadyFairResources", where, absurd) or NOTHING
+    least = _resource(node, "minResources", where, absurd) or NOTHING
+    active = count(node, "numActiveApps", where, absurd)
+    pending = count(node, "numPendingApps", where, absurd)
     return Queue(
         name=name,
         parent=parent,
         most=most.at_most(cluster),
-        guaranteed=share.at_least(_resource(node, "minResources", where) or NOTHING),
+        guaranteed=share.at_least(least),
         used=used,
         pending=demand.minus(used or NOTHING) if demand is not None else None,
-        most_apps=count(node, "maxApps", where),
+        most_apps=limit(node, "maxApps", where, absurd),
         used_apps=None if active is None else active + (pending or 0),
         pending_apps=pending,
+        fault="; ".join(absurd),
     )
 
 
 # ---- both ------------------------------------------------------------------------------------------------
 
 
-def _resource(node: Object, field: str, where: str) -> Resource | None:
+def _resource(
+    node: Object, field: str, where: str, absurd: list[str], unlimited: Resource | None = None
+) -> Resource | None:
+    """An amount that is said; None if it is not, or cannot be. `unlimited` is what -1 means, in a maximum."""
     if not isinstance(node.get(field), dict | list):
         return None
-    found = member(node, field)
-    megabytes = count(found, "memory", f"{where}, {field}")
-    vcores = count(found, "vCores", f"{where}, {field}")
-    if megabytes is None and vcores is None:
-        return None
-    return _checked(Resource(megabytes or 0, vcores or 0), field, where)
-
-
-def _checked(amount: Resource, field: str, where: str) -> Resource:
-    """The same, if it is within 2^62 in base units too."""
-    if max(amount.amounts().values()) > 2**62:
-        raise MalformedError(f"{where}: {field} is beyond 2^62 base units")
-    return amount
+    found, here, faults = member(node, field), f"{where}, {field}", list[str]()
+    said: list[int | None] = []
+    for name, most in zip(("memory", "vCores"), unlimited or (None, None), strict=True):
+        none = most is not None and number(found, name, here) == UNLIMITED
+        said.append(most if none else count(found, name, here, faults))
+    megabytes, vcores = said
+    amount = Resource(megabytes or 0, vcores or 0)
+    if not faults and not amount.is_possible:
+        faults.append("is more than 2^62")
+    absurd += [f"{field}: {fault}" for fault in faults]
+    return None if faults or (megabytes is None and vcores is None) else amount

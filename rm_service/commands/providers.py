@@ -12,6 +12,7 @@ from rich.text import Text
 
 from rm_service.api_client import Document
 from rm_service.commands.connection import Service, asks_service
+from rm_service.commands.paging import next_page, page_options
 from rm_service.commands.parameters import read_amounts
 from rm_service.commands.tables import BLANK, amount_text, amounts_text, facts, moment_text, plain, table
 
@@ -112,19 +113,21 @@ def remove(service: Service, path: str) -> None:
 @providers.command()
 @provider_argument
 @click.option("--place", help="Only the place of this name.")
+@page_options
 @asks_service
-def snapshot(service: Service, path: str, place: str | None) -> None:
-    """Show the places of a provider as they were at the last look."""
-    service.show(service.client.get(f"{path}/snapshot", {"place": place}), snapshot_view)
+def snapshot(service: Service, path: str, place: str | None, page: Document) -> None:
+    """Show the places of a provider as they were at the last look, by name."""
+    service.show(service.client.get(f"{path}/snapshot", {"place": place, **page}), snapshot_view)
 
 
 @providers.command()
 @provider_argument
 @click.option("--place", help="Only those in the place of this name.")
+@page_options
 @asks_service
-def applications(service: Service, path: str, place: str | None) -> None:
-    """Show what ran there at the last look, whoever asked for it."""
-    service.show(service.client.get(f"{path}/applications", {"place": place}), applications_view)
+def applications(service: Service, path: str, place: str | None, page: Document) -> None:
+    """Show what ran there at the last look, whoever asked for it, by their ids."""
+    service.show(service.client.get(f"{path}/applications", {"place": place, **page}), applications_view)
 
 
 def read_config(texts: Iterable[str]) -> dict[str, Any]:
@@ -212,6 +215,8 @@ def standing_facts(standing: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     health, error = standing.get("health"), standing.get("last_error")
     if standing.get("problem"):
         yield "problem", standing["problem"]
+    if standing.get("stuck"):
+        yield "calls that hang", standing["stuck"]
     if health is not None:
         yield "health", f"{'ok' if health['ok'] else 'not ok'} {health['detail']}".strip()
     if error is not None:
@@ -223,7 +228,7 @@ def snapshot_view(document: Document) -> Iterator[RenderableType]:
     yield facts([("provider", f"{document['type']}/{document['name']}"), *standing_facts(document)])
     yield BLANK
     rows: list[list[object]] = []
-    for place in document["places"]:
+    for place in document["items"]:
         lead: list[object] = [place["name"], "yes" if place["open"] else "no"]
         dimensions = dict.fromkeys(name for amounts in PLACE_AMOUNTS for name in place[amounts])
         for dimension in dimensions or [""]:
@@ -234,6 +239,7 @@ def snapshot_view(document: Document) -> Iterator[RenderableType]:
         yield table(["place", "open", "dimension", *PLACE_AMOUNTS], rows, right=PLACE_AMOUNTS)
     else:
         yield Text("no place was seen")
+    yield from next_page(document)
 
 
 def applications_view(document: Document) -> Iterator[RenderableType]:
@@ -244,6 +250,7 @@ def applications_view(document: Document) -> Iterator[RenderableType]:
     ]
     heads = ["application", "place", "state", "user", "allocated", "name"]
     yield table(heads, rows, whole=["application"]) if rows else Text("no application was seen")
+    yield from next_page(document)
 
 
 def _age_text(standing: Mapping[str, Any]) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from rm_service.domain.amounts import Amounts, without_ports
 from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.clients import Phase, Termination
+from rm_service.domain.device_annotations import annotations
+from rm_service.domain.device_selection import UNIT
 
 Answer = Mapping[str, object]
 
@@ -33,8 +35,8 @@ def new(application: Application, resource: Amounts) -> Answer:
         "key": ask.get("key", ""),
         "id": application.outside_id,
         "node": tags.get("node", ""),
-        "resource": without_ports(resource),
-        "tags": ask.get("tags", {}),
+        "resource": {**without_ports(resource), **_classes(application)},
+        "tags": {**_tags(ask), **annotations(application.devices)} if application.devices else _tags(ask),
         "priority": application.priority,
         "task_group": tags.get("taskGroup", ""),
         "placeholder": ask.get("placeholder", False),
@@ -42,6 +44,17 @@ def new(application: Application, resource: Amounts) -> Answer:
         "preemption": ask.get("preemption"),
         "queue": tags.get("queue", ""),
     }
+
+
+def _tags(ask: Mapping[str, object]) -> Mapping[str, object]:
+    tags = ask.get("tags", {})
+    return tags if isinstance(tags, Mapping) else {}
+
+
+def _classes(application: Application) -> Amounts:
+    """What was asked of resource classes, which an ask names like any other resource: so many devices."""
+    asked = (application.placement or {}).get("classes", ())
+    return {name: milli // UNIT for name, milli in asked}
 
 
 def released(application: Application, termination: Termination, message: str) -> Answer:

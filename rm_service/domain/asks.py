@@ -8,6 +8,8 @@ from rm_service.domain import client_operations as op
 from rm_service.domain.amounts import same, without_zeros
 from rm_service.domain.application import HOLDING, Application, Standing, State
 from rm_service.domain.clients import Client, Phase, Termination
+from rm_service.domain.device_choice import ask_by_class
+from rm_service.domain.device_selection import ClassesError
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import allocate, in_use
 from rm_service.domain.judging import ARRIVAL, not_registered
@@ -69,6 +71,10 @@ def ask(view: View, operation: op.Ask) -> Outcome:
     parent, refusal = _parent(view, operation.parent, operation.tags, operation.client)
     if refusal is not None:
         return refusal
+    try:
+        operation = ask_by_class(view, operation)
+    except ClassesError as error:
+        return Refused(Code.INVALID_CLASSES, str(error), field=error.field)
     tags = _with_parent(operation.tags, parent)
     live = view.named(operation.name)
     waiting = [each for each in live if each.state is State.WAITING]

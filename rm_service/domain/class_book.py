@@ -57,7 +57,7 @@ class Need:
 
 
 class ClassBook:
-    """The classes of one epoch. `attributes_of` knows the attributes of every signature that was registered."""
+    """The classes of one epoch. `attributes_of` knows the attributes of every signature."""
 
     def __init__(
         self, classes: Mapping[str, ResourceClass], attributes_of: Callable[[str], Attributes]
@@ -83,19 +83,19 @@ class ClassBook:
         return [Wish(name, milli, self.selected_by(name)) for name, milli in classes]
 
     def needs(self, classes: tuple[tuple[str, int], ...]) -> list[Need]:
-        """What every node that can give these classes has; of classes that overlap also what they need together."""
+        """What every node that can give these classes has; also what several of them need together."""
         if not classes:
             return []
         whole = [(name, milli) for name, milli in classes if milli % UNIT == 0]
-        found = [self._need([name], False, milli) for name, milli in classes if milli % UNIT]
+        found = [self._need([name], milli, whole=False) for name, milli in classes if milli % UNIT]
         sizes = range(1, len(whole) + 1) if len(whole) <= MAX_UNITED else (1, len(whole))
         for size in sizes:
             for together in combinations(whole, size):
                 names = [name for name, _ in together]
-                found.append(self._need(names, True, sum(milli for _, milli in together)))
+                found.append(self._need(names, sum(milli for _, milli in together), whole=True))
         return found
 
-    def _need(self, names: list[str], whole: bool, milli: int) -> Need:
+    def _need(self, names: list[str], milli: int, *, whole: bool) -> Need:
         key = "|".join(sorted(f"{name} {self._uid(name)}" for name in names)) + ("" if whole else " part")
         dimension = f"{CLASS}{names[0]}" if len(names) == 1 else key
         return Need(key, dimension, whole, milli, self.selected_by(*names))

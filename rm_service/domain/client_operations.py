@@ -22,9 +22,9 @@ class Placement:
     image: str = ""
     """Of the nodes that come first by the strategy one that has this container image is preferred."""
     classes: tuple[tuple[str, int], ...] = ()
-    """Devices that the node is to give, by resource class, in thousandths. Also where the tags name the node."""
+    """Devices that the node, chosen or named by tags, is to give: by resource class, in thousandths."""
     devices: str = "first_fit"
-    """Which devices of the node are taken: device_selection.STRATEGIES."""
+    """Which devices of the node are taken: device_strategies.STRATEGIES."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,8 @@ class Ask:
     run_for: Instant = 0
     placement: Placement | None = None
     """None when its tags name the node."""
+    devices: str = "first_fit"
+    """Which devices are taken where the resource names classes: device_strategies.STRATEGIES."""
     request: Mapping[str, object] = field(default_factory=dict)
 
 

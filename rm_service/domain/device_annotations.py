@@ -10,7 +10,7 @@ PREFIX = "scheduler.alpha.kubernetes.io/resClass"
 
 
 def annotations(held: Iterable[Held]) -> dict[str, str]:
-    """`PREFIX_CLASS_DEVICE` with how many units were given, one for each device that was chosen for a class."""
+    """`PREFIX_CLASS_DEVICE` with how many units were given, one for each device chosen for a class."""
     counted: Counter[tuple[str, str]] = Counter()
     for each in held:
         counted[each.resource_class, each.device] += each.milli

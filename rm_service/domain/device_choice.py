@@ -1,10 +1,21 @@
-"""Choosing devices of a node for an application that asks for resource classes, and saying why there are none."""
+"""Choosing devices of a node for who asks for resource classes, and saying why there are none."""
+
+from dataclasses import replace
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.class_book import CLASS
-from rm_service.domain.device_selection import UNIT, Device, Held, Wish, choose, free_units, largest_fraction
-from rm_service.domain.operations import Placement
+from rm_service.domain.client_operations import Ask, Placement
+from rm_service.domain.device_selection import (
+    UNIT,
+    Device,
+    Held,
+    Wish,
+    check_wishes,
+    choose,
+    free_units,
+    largest_fraction,
+)
 from rm_service.domain.outcomes import Code, Refused
 from rm_service.domain.view import View
 
@@ -12,6 +23,22 @@ from rm_service.domain.view import View
 def class_amounts(placement: Placement) -> Amounts:
     """What is asked of each class, as amounts of dimensions that only shortfalls have."""
     return {f"{CLASS}{name}": milli for name, milli in placement.classes}
+
+
+def ask_by_class(view: View, ask: Ask) -> Ask:
+    """An ask whose resource may name classes, as the Scheduler Interface has them: so many whole devices.
+
+    Raises ClassesError.
+    """
+    known = view.lookup.classes().classes
+    if not known or known.keys().isdisjoint(ask.resource):
+        return ask
+    classes = tuple([(name, amount * UNIT) for name, amount in ask.resource.items() if name in known and amount])
+    check_wishes([Wish(name, milli, ()) for name, milli in classes])
+    pool = "" if ask.tags.get("nodePool") == "shared" else ask.tags.get("partition", "")
+    placement = replace(ask.placement or Placement(partition=pool), classes=classes, devices=ask.devices)
+    resource = {name: amount for name, amount in ask.resource.items() if name not in known}
+    return replace(ask, resource=resource, placement=placement)
 
 
 def unknown_class(view: View, placement: Placement) -> Refused | None:

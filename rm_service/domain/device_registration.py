@@ -16,7 +16,7 @@ from rm_service.domain.view import View
 def register_devices(
     view: View, account: Account, devices: tuple[Device, ...], signatures: Signatures
 ) -> None:
-    """A node has these devices now; what is held of them stays held, under the signatures that they have now."""
+    """A node has these devices now; what is held stays held, under the signatures that they have now."""
     before = account.balance.devices or ()
     view.lookup.learn(signatures)
     view.signatures.update(signatures)
@@ -34,7 +34,7 @@ def register_devices(
 
 
 def _book_anew(view: View, application: Application, devices: Sequence[Device]) -> None:
-    """Take what an application holds from the signatures that its devices had, and book it under the new ones."""
+    """Take what an application holds from its devices' old signatures, and book it under the new ones."""
     anew = replace(application, devices=relabelled(application.devices, devices))
     anew.label_ids = view.lookup.labels_of(application.tags, anew.device_amounts)
     for each, sign in ((application, -1), (anew, 1)):

@@ -1,10 +1,10 @@
 """Devices of a node: what was registered, as the ledger counts it, and what applications hold of it.
 
-A device is a name with a number of units; each unit has a thousand thousandths (milli). Devices with the same
-attributes are of one signature, and each signature is a dimension of the amounts: a node has a total of it, an
-application is charged with it like with memory. A label of its own (`@device=SIGNATURE`) sums it up over all
-nodes, so that what a resource class has is the sum of a few labels. Which units an application holds is
-kept with the node's balance.
+A device is a name with a number of units; each unit has a thousand thousandths (milli). Devices with the
+same attributes are of one signature, and each signature is a dimension of the amounts: a node has a total of
+it, an application is charged with it like with memory. A label of its own (`@device=SIGNATURE`) sums it up
+over all nodes, so that what a resource class has is the sum of a few labels. Which units an application holds
+is kept with the node's balance.
 """
 
 from collections import Counter
@@ -126,12 +126,7 @@ def read_devices(document: Sequence[Sequence[Any]] | None) -> tuple[Device, ...]
     """The devices of a node's balance as its row has them."""
     if document is None:
         return None
-    return tuple(
-        [
-            Device(name, signature, count, {unit: milli for unit, milli in taken})
-            for name, signature, count, taken in document
-        ]
-    )
+    return tuple([Device(name, signature, count, dict(taken)) for name, signature, count, taken in document])
 
 
 def write_devices(devices: Sequence[Device] | None) -> list[list[Any]] | None:

@@ -1,4 +1,4 @@
-"""What changes on external labels when an application holds something else: what is seen of it, what it leaves.
+"""What changes on external labels when an application holds something else: what is seen of it, what is left.
 
 What was in use here and not shown yet may go on in the other manager for a while after it was given back. It
 counts as others' use does until there is a look that began later.

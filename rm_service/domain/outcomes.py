@@ -21,6 +21,7 @@ class Code(StrEnum):
     PROVIDER_TIE = "provider_tie"
     UNKNOWN_CLASS = "unknown_class"
     CLASS_EXISTS = "class_exists"
+    INVALID_CLASSES = "invalid_classes"
     ID_REUSED = "id_reused"
     ENGINE_EXISTS = "engine_exists"
     WRONG_NODE = "wrong_node"

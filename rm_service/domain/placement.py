@@ -102,7 +102,7 @@ class NodeIndex:
         if partition is None or not all(map(partition.has, dimensions)):
             return iter(())
         needs = self.classes.needs(placement.classes)
-        wanted = tuple([*[request[dimension] for dimension in dimensions], *[need.amount for need in needs]])
+        wanted = (*[request[dimension] for dimension in dimensions], *[need.amount for need in needs])
         order = self._order(partition, placement, dimensions, needs)
         return map(self._nodes.__getitem__, order.fitting(wanted))
 

@@ -148,6 +148,8 @@ class View:
         self.intervals: list[Interval] = []
         self.created: set[str] = set()
         self.changed: dict[str, None] = {}
+        self.tags_before: dict[str, Tags] = {}
+        """What an application had when the batch began, where its tags are others since."""
         self.changed_accounts: set[int] = set()
         self.changed_nodes: set[int] = set()
         self.changed_rooms: set[int] = set()
@@ -318,6 +320,8 @@ class View:
                 self.by_name.setdefault(application.name, []).append(application.id)
         else:
             self.changed[application.id] = None
+            if application.tags is not before.tags:
+                self.tags_before.setdefault(application.id, before.tags)
         if application.state is State.WAITING or (before is not None and before.state is State.WAITING):
             self._requeue(before, application)
         if self._undo is not None:

@@ -19,7 +19,7 @@ _CHUNK = {"yield_per": 2_000}
 
 
 def check_devices(connection: Connection, books: Books, findings: Findings) -> None:
-    """Applications, assignments and nodes say the same of each unit; a signature's total is that of the nodes."""
+    """Applications, assignments and nodes say the same of each unit; signatures sum up the nodes."""
     nodes = {label_id: balance for label_id, balance in books.balances.items() if balance.devices is not None}
     held = Counter[tuple[str, *Unit, str]]()
     for application_id, label_id, device, unit, resource_class, milli in _held(connection, books):

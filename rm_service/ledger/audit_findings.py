@@ -28,7 +28,7 @@ class Check(StrEnum):
     NODES = "nodes"
     """A node's label has a total while the node is registered, and only then."""
     DEVICES = "devices"
-    """What is taken of a node's devices is what applications hold of them, and the sums are those of the nodes."""
+    """What is taken of devices is what applications hold of them; signatures sum up the nodes."""
     TAG_INDEX = "tag_index"
     """SQLite: the tag table has exactly the tags of the live applications."""
 

@@ -23,6 +23,8 @@ def write_checkpoint(connection: Connection, seq: int, now: Instant) -> None:
         columns = ["label_id", "locked", "used", "applications", "total", "protected", "closed"]
         moved = or_(
             balance.c.total.is_not(None),
+            balance.c.protected.is_not(None),  # a place that is shut may have no total
+            balance.c.closed.is_not(None),
             balance.c.applications != 0,
             cast(balance.c.locked, String) != "{}",
             cast(balance.c.used, String) != "{}",

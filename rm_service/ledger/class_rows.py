@@ -15,7 +15,7 @@ def read_classes(connection: Connection) -> dict[str, ResourceClass]:
     """All classes by name, in the order of their names."""
     table = tables.resource_class
     rows = connection.execute(select(table).order_by(table.c.name)).mappings()
-    return {row["name"]: class_of(row) for row in rows}
+    return {row["name"]: class_of(dict(row)) for row in rows}
 
 
 def class_document(known: ResourceClass) -> dict[str, object]:

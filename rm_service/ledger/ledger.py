@@ -121,8 +121,8 @@ class Ledger:
         return self._writer.waiting()
 
     def book(self, *, fresh: bool = False) -> RuleBook:
-        """Rules, limits and classes in force, unless `fresh` at most a second old: for preparing a request and
-        for showing them, never for a grant.
+        """Rules, limits and classes in force, at most a second old unless `fresh`: for preparing a request
+        and for showing them, never for a grant.
         """
         now = time.monotonic()
         book = self._book

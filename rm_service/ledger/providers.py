@@ -102,7 +102,7 @@ def _read(row: Row[tuple[object, ...]]) -> StoredProvider:
     """Raises ValueError."""
     for column in ("config", "protected"):
         if not isinstance(getattr(row, column), dict):
-            raise ValueError(f"{column} is no object")
+            raise ValueError(f"{column} is no object")  # noqa: TRY004 - as for all that cannot be read
     return StoredProvider(
         type=row.type,
         name=row.name,

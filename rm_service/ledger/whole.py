@@ -221,8 +221,8 @@ class _Change:
             detail = f"the resource class {operation.name} is another one: its uid is {known.uid}"
             return Refused(Code.CLASS_EXISTS, detail, field="preconditions.uid"), set()
         delete_class(connection, operation.name)
-        detail = {"uid": known.uid, "document": class_document(known)}
-        self._event(Kind.CLASS_REMOVED, operation.name, None, detail)
+        gone = {"uid": known.uid, "document": class_document(known)}
+        self._event(Kind.CLASS_REMOVED, operation.name, None, gone)
         return Done(resource_class=known), set()
 
     def _grow_rules(

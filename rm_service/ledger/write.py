@@ -53,7 +53,7 @@ def write(turn: Turn, view: View, ids: LabelIds) -> None:
         (view.seq, view.now, view.targets) if view.events else (),
     )
     if turn.sqlite:
-        _write_tags(turn, created, changed)
+        _write_tags(turn, view, created, changed)
 
 
 def _used_labels(view: View) -> set[int]:
@@ -63,11 +63,15 @@ def _used_labels(view: View) -> set[int]:
     return used
 
 
-def _write_tags(turn: Turn, created: list[Application], changed: list[Application]) -> None:
-    """Keep SQLite's index of the tags of live applications."""
+def _write_tags(turn: Turn, view: View, created: list[Application], changed: list[Application]) -> None:
+    """Keep SQLite's index equal to the tags of live applications."""
     texts = turn.texts
-    for tag in _tags(application for application in changed if application.state not in LIVE):
-        turn.execute(texts.delete_tags, tag.key, tag.value, tag.application_id)
+    for application in changed:
+        before = view.tags_before.get(application.id, application.tags)
+        now = application.tags if application.state in LIVE else {}
+        for key, value in before.items():
+            if now.get(key) != value:
+                turn.execute(texts.delete_tags, key, value, application.id)
     live = (application for application in created + changed if application.state in LIVE)
     turn.write(texts.insert_tags, _tags(live))
 

@@ -17,8 +17,10 @@ from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.placement import NodeIndex
+from rm_service.domain.resource_classes import ResourceClassSpec
 from rm_service.domain.tags import Tags, label_key, node_tags
 from rm_service.domain.view import Periods, Room, View
+from rm_service.ledger.batch import pool_tags
 
 RULES = LabelRules.from_document(
     [
@@ -61,7 +63,7 @@ class PureLedger:
             for number, (key, total) in enumerate((limits or {}).items(), start=1)
         ]
         self.limits = Limits(parsed, RULES)
-        self.resource_classes: dict[str, ResourceClass] = {}
+        self.book = ClassBook({}, self._attributes)
         self.signatures: dict[str, Attributes] = {}
         self.now = 1_000 * SECOND
         periods = Periods(wait_age * SECOND, echo * SECOND, completing * SECOND)
@@ -103,6 +105,20 @@ class PureLedger:
     def node(self, instance: str, total: Amounts, protected: Amounts | None = None) -> Outcome:
         return self.do(op.RegisterNode(instance, "LoadInstance", total, protected or {}))
 
+    def create_class(self, name: str, spec: ResourceClassSpec) -> None:
+        """As the ledger does it: it is there from now on, and all who wait for a node are looked at."""
+        created = ResourceClass(name, f"uid-{next(self._numbers)}", spec)
+        self._new_book({**self.book.classes, name: created})
+
+    def remove_class(self, name: str) -> None:
+        self._new_book({key: each for key, each in self.book.classes.items() if key != name})
+
+    def lose_node(self, instance: str) -> None:
+        """The node is gone, and what held something there ends as lost."""
+        self.do(op.LoseNode(instance, "gone"))
+        for application_id in self.tenants_of(self._label({"node": instance})):
+            self.do(op.Lose(application_id, "gone"))
+
     def account(self, **tags: str) -> Account:
         return self.view.accounts[self._label(tags)]
 
@@ -135,14 +151,13 @@ class PureLedger:
         return tuple(self._label(label) for label in (*charged, *device_labels(resource)))
 
     def classes(self) -> ClassBook:
-        return ClassBook(self.resource_classes, self.signatures.__getitem__)
+        return self.book
 
     def learn(self, signatures: Signatures) -> None:
         self.signatures.update(signatures)
 
     def pool_of(self, placement: op.Placement) -> int:
-        pool = {"@placement": placement.selector or "*"}
-        return self._label({**pool, "partition": placement.partition} if placement.partition else pool)
+        return self._label(pool_tags(placement))
 
     def gate_of(self, name: str) -> int:
         return self._label({"@members": name})
@@ -171,8 +186,18 @@ class PureLedger:
         first = self.view.applications[queue[0]]
         return first.priority, first.wait_seq or 0
 
+    def _attributes(self, signature: str) -> Attributes:
+        return self.signatures[signature]
+
+    def _new_book(self, classes: Mapping[str, ResourceClass]) -> None:
+        self.book = ClassBook(classes, self._attributes)
+        for account in self.pools():
+            self.view.wake(account)
+        self._wake()
+
     def _index(self) -> NodeIndex:
         index = NodeIndex()
+        index.classes = self.book
         for node in self.view.nodes.values():
             index.put(node, self.view.accounts[node.label_id])
         return index

@@ -6,7 +6,17 @@ import pytest
 
 from rm_service.domain.application import State
 from rm_service.domain.clients import Termination
-from tests.client_words import RM, adding, asking, booking, creating_node, partition_of, releasing, removing
+from tests.client_words import (
+    RM,
+    adding,
+    asking,
+    booking,
+    creating_node,
+    decommissioning,
+    partition_of,
+    releasing,
+    removing,
+)
 from tests.domain.client_ledger import ClientLedger, check_balances, check_members
 
 ONE = f"partition={partition_of(RM)},queue=root.one"
@@ -55,12 +65,10 @@ def test_each_gets_a_node_of_its_own_when_the_place_comes(ledger: ClientLedger) 
 
 def test_they_go_where_there_is_room_then_and_not_where_there_was(ledger: ClientLedger) -> None:
     asked = waiting(ledger, "k")
-    for at, name in enumerate(("n1", "n2", "n3")):
-        ledger.do(booking(f"other-{at}", name, "first", memory=10))
-    ledger.do(booking("other", "n4", None, memory=1))
-    ledger.do(creating_node("n5", 9))
-    ledger.do(booking("late", "n5", None, memory=2))
-    assert nodes_of(ledger, asked) == ["n1"]
+    for name in ("n1", "n2"):
+        ledger.do(booking(f"on-{name}", name, None, memory=10))
+    ledger.do(decommissioning("n3"))
+    assert nodes_of(ledger, asked) == ["n4"]
 
 
 def test_another_ask_of_the_key_needs_the_node_no_more_that_the_one_before_required(
@@ -68,8 +76,9 @@ def test_another_ask_of_the_key_needs_the_node_no_more_that_the_one_before_requi
 ) -> None:
     waiting(ledger, "k", node="n2")
     asked = waiting(ledger, "k")
-    ledger.do(booking("other", "n2", None, memory=10))
-    assert nodes_of(ledger, asked) == ["n1"]
+    for name in ("n1", "n2"):
+        ledger.do(booking(f"on-{name}", name, None, memory=10))
+    assert nodes_of(ledger, asked) == ["n3"]
 
 
 def test_one_that_requires_a_node_keeps_it(ledger: ClientLedger) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from rm_service.domain import operations as op
-from rm_service.domain.application import LIVE
+from rm_service.domain.application import LIVE, State
 from rm_service.domain.clients import Client, Termination
 from rm_service.domain.outcomes import Done, Refused
 from tests.client_words import (
@@ -209,6 +209,15 @@ class ClientInvariants(Invariants):
             assert (told["node"], told["key"]) == (application.tags["node"], application.request["key"])
         names = [each.outside_id for each in held]
         assert len(set(names)) == len(names), "two allocations of one id"
+
+    @invariant()
+    def what_waits_is_on_no_node_but_one_that_it_requires(self) -> None:
+        for application in self.ledger.view.applications.values():
+            if application.client is not None and application.state is State.WAITING:
+                standing = application.standing
+                assert standing is not None
+                assert application.tags.get("node") == standing.required_node
+                assert not application.devices
 
     @invariant()
     def every_answer_is_about_something(self) -> None:

@@ -11,6 +11,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.outcomes import Done
 from rm_service.domain.placing import find_room, read_placement
+from rm_service.domain.members import parent_of
 from rm_service.domain.queueing import bar_at_gate
 from rm_service.domain.tags import node_tags
 from tests.domain.pure_ledger import PureLedger
@@ -154,7 +155,11 @@ class Invariants(RuleBasedStateMachine):
     def snapshot(self) -> tuple[object, object, int]:
         view = self.ledger.view
         states = {
-            key: (each.state, each.resource, each.standing and replace(each.standing, registration=0))
+            key: (
+                each.state,
+                each.resource,
+                each.standing and replace(each.standing, registration=0, adopted=False),
+            )
             for key, each in view.applications.items()
         }
         balances = {
@@ -225,7 +230,7 @@ class Invariants(RuleBasedStateMachine):
                 placement = None if application.placement is None else read_placement(application.placement)
                 found = find_room(view, application.tags, placement, application.requested, rank)
                 if found.refusal is None:
-                    bar_at_gate(view, application, found.judgement)
+                    bar_at_gate(view, parent_of(view, application), found.judgement)
                 assert found.refusal or found.judgement.blocked, f"{application.id} could have been granted"
 
     @invariant()

@@ -1,57 +1,22 @@
 """External capacity: promised at most once, whatever the other manager shows and when."""
 
-from collections.abc import Mapping
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from rm_service.domain import operations as op
-from rm_service.domain.application import Application, State
+from rm_service.domain.application import State
 from rm_service.domain.events import Kind
-from rm_service.domain.outcomes import Code, Done, Outcome
+from rm_service.domain.observing import shown_within
+from rm_service.domain.outcomes import Code, Done
+from tests.domain.external_place import (
+    HERE,
+    MEMORY,
+    asked,
+    glancing,
+    left,
+    looking,
+    promised,
+    reason,
+    unobserved,
+)
 from tests.domain.pure_ledger import PureLedger, application_of, refusal
-
-HERE = {"yarnCluster": "c1", "yarnQueue": "root.a"}
-MEMORY = "yarn.memory"
-
-
-def looking(
-    observed: int = 0,
-    shown: Mapping[str, int] | None = None,
-    *,
-    total: int | None = 100,
-    closed: str | None = None,
-    age: int = 0,
-    stale: int | None = None,
-    ignored: bool = False,
-) -> op.Observe:
-    return op.Observe(
-        HERE,
-        "yarn/c1",
-        None if total is None else {MEMORY: total},
-        {MEMORY: observed},
-        closed=closed,
-        shown={name: {MEMORY: amount} for name, amount in (shown or {}).items()},
-        age=age * 1_000_000,
-        stale_seconds=stale,
-        ignored_when_stale=ignored,
-    )
-
-
-def asked(ledger: PureLedger, resource: dict[str, int], wait: int = 0) -> Outcome:
-    return ledger.apply(resource, wait, 0, **HERE)
-
-
-def promised(ledger: PureLedger, amount: int) -> Application:
-    return ledger.granted({MEMORY: amount}, **HERE)
-
-
-def left(ledger: PureLedger) -> int:
-    return ledger.account(**HERE).left()[MEMORY]
-
-
-def reason(ledger: PureLedger, amount: int = 1) -> str:
-    return refusal(asked(ledger, {MEMORY: amount})).shortfalls[0].reason
 
 
 class TestWhatFits:
@@ -128,6 +93,77 @@ class TestWhatFits:
         outcomes = ledger.together([op.Release(ours.id), op.Release("nobody")])
         assert not all(isinstance(outcome, Done) for outcome in outcomes)
         assert (left(ledger), ledger.account(**HERE).balance.seen) == (50, {MEMORY: 30})
+
+    def test_what_is_shown_of_ours_makes_no_room_beyond_what_others_use(self) -> None:
+        ledger = PureLedger()
+        ledger.do(looking())
+        ours = promised(ledger, 60)
+        ledger.do(looking(0, {ours.id: 60}))  # it was listed, and gave back before the use was read
+        refused = refusal(asked(ledger, {MEMORY: 41}))
+        assert (left(ledger), refused.shortfalls[0].left, refused.shortfalls[0].others) == (40, 40, 0)
+
+    def test_what_a_list_has_more_than_is_in_use_is_not_taken_for_shown(self) -> None:
+        shown = {"a": {MEMORY: 60, "yarn.vcore": 2}, "b": {MEMORY: 30}}
+        listed, used = {MEMORY: 100, "yarn.vcore": 2}, {MEMORY: 30, "yarn.vcore": 5}
+        assert shown_within(shown, listed, used) == {"a": {MEMORY: 0, "yarn.vcore": 2}, "b": {MEMORY: 20}}
+        assert shown_within(shown, {MEMORY: 90}, {MEMORY: 90}) == shown
+
+
+class TestUseAlone:
+    """Who asks at a place brings along what was seen of it last, without the list of applications."""
+
+    def test_it_is_enough_where_nothing_of_ours_is(self) -> None:
+        ledger = PureLedger()
+        ledger.do(glancing(40))
+        promised(ledger, 60)
+        assert reason(ledger) == "short"
+
+    def test_beside_an_older_list_it_makes_no_room(self) -> None:
+        ledger = PureLedger()
+        ledger.do(looking())
+        ours = promised(ledger, 60)
+        ledger.do(looking(60, {ours.id: 60}))
+        outcome = ledger.do(glancing(10))  # it gave back 50 for the moment
+        assert isinstance(outcome, Done)
+        assert outcome.repeated
+        assert left(ledger) == 40
+        ledger.do(looking(10, {ours.id: 10}))
+        assert left(ledger) == 40
+
+    def test_who_only_waits_has_nothing_on_a_list(self) -> None:
+        ledger = PureLedger()
+        ledger.do(looking(observed=95))
+        waiting = application_of(asked(ledger, {MEMORY: 10}, 60))
+        ledger.do(glancing(80))
+        assert ledger.application(waiting.id).state is State.LOCKED
+
+
+class TestNobodyHasLooked:
+    def test_that_does_not_replace_what_the_provider_has_seen(self) -> None:
+        ledger = PureLedger()
+        ledger.do(looking(observed=40))
+        ledger.do(unobserved())
+        promised(ledger, 60)
+
+    def test_but_what_another_provider_has_seen(self) -> None:
+        ledger = PureLedger()
+        ledger.do(looking())
+        ledger.do(unobserved(provider="yarn/c2"))
+        assert reason(ledger) == "unobserved"
+
+    def test_and_what_the_provider_has_seen_of_another_manager(self) -> None:
+        ledger = PureLedger()
+        ledger.do(looking(manager="rm1"))
+        ledger.do(unobserved(manager="rm1"))
+        promised(ledger, 1)
+        ledger.do(unobserved(manager="rm2"))
+        assert reason(ledger) == "unobserved"
+
+    def test_a_look_that_began_before_it_was_said_counts(self) -> None:
+        ledger = PureLedger()
+        ledger.do(unobserved())
+        ledger.do(looking(age=8))
+        promised(ledger, 100)
 
 
 class TestWaiting:
@@ -209,49 +245,3 @@ def test_an_engine_tells_what_it_is_called_outside() -> None:
     external = ledger.application(ours.id).external
     assert external is not None
     assert external.ids == ("application_1_1", "application_1_2")
-
-
-ACTIONS = st.lists(
-    st.tuples(
-        st.sampled_from(["ask", "start", "end", "list", "look"]), st.integers(0, 40), st.integers(0, 9)
-    ),
-    max_size=40,
-)
-
-
-@given(ACTIONS, st.integers(0, 60), st.booleans())
-def test_a_lagging_manager_is_never_overbooked(
-    actions: list[tuple[str, int, int]], others: int, known: bool
-) -> None:
-    """Ours take what they were promised bit by bit, seen late, in two looks: the list, then the use.
-
-    Whatever the order: others' use and all that is promised never exceed the total when something is granted.
-    """
-    ledger = PureLedger()
-    ledger.do(looking(observed=others))
-    live: dict[str, int] = {}
-    running: dict[str, int] = {}  # also of what has ended here and not yet there
-    listed: dict[str, int] = {}
-    for action, amount, which in actions:
-        names = list(running)
-        name = names[which % len(names)] if names else ""
-        if action == "ask":
-            outcome = asked(ledger, {MEMORY: amount + 1})
-            if isinstance(outcome, Done):
-                application = application_of(outcome)
-                live[application.id], running[application.id] = amount + 1, 0
-                assert others + sum(live.values()) <= 100
-        elif action == "start" and name in live:
-            running[name] = min(live[name], running[name] + amount)
-        elif action == "end" and name:
-            if live.pop(name, None) is not None:
-                ledger.do(op.Release(name))
-            elif name not in live:
-                del running[name]
-        elif action == "list":
-            listed = dict(running) if known else {}
-        elif action == "look":
-            ledger.do(looking(others + sum(running.values()), listed))
-            listed = {}
-        seen = ledger.account(**HERE).balance.seen
-        assert all(amount >= 0 for amount in seen.values())

@@ -28,6 +28,7 @@ from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys, new_key
 from rm_service.services.limits import Limits
 from rm_service.services.nodes import Nodes
+from rm_service.services.resource_classes import ResourceClasses
 from tests.facades.live import Clients, Service
 from tests.ledger.conftest import database_url, default_rules, ledger, postgres_template, sqlite_template
 from tests.services.external.scripted import ScriptedProvider, plugins_with
@@ -178,6 +179,7 @@ def make_api(
         Limits(ledger),
         Books(ledger),
         external or ExternalResources(ledger, Keys([new_key()]), plugins),
+        ResourceClasses(ledger),
     )
     endpoints = native_endpoints(services)
     gate = authentication or Authentication(needed=False, name_of=lambda _: None)

@@ -264,7 +264,11 @@ def test_a_yarn_driver_brings_its_queue_and_cluster_as_tags(api: Api) -> None:
         ({"placement": {"strategy": "luck"}}, "placement.strategy"),
         ({"placement": {"where": "x"}}, "placement.where"),
         ({"placement": {}}, "placement"),
-        ({"classes": {"big": 1}}, "classes"),
+        ({"classes": {"big": "1.5"}}, "classes.big"),
+        ({"classes": {"big": -1}}, "classes.big"),
+        ({"classes": {"big": 0.5}}, "classes.big"),
+        ({"classes": []}, "classes"),
+        ({"device_strategy": "spread"}, "device_strategy"),
     ],
 )
 def test_a_field_that_cannot_be_is_refused_by_its_path(

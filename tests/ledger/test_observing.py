@@ -83,3 +83,43 @@ def test_an_older_look_of_another_replica_changes_nothing(ledger: Ledger) -> Non
     older = op.Observe(HERE, "yarn/c1", {MEMORY: 100}, {MEMORY: 0}, age=5_000_000)
     assert done(ledger, older)[0].repeated
     assert left(ledger) == 60
+
+
+UNKNOWN = {"yarnCluster": "c1", "yarnQueue": "root.unknown"}
+
+
+def shut_places(ledger: Ledger) -> None:
+    """One of which nothing was ever known, one of which something was, and one that is only protected."""
+    done(ledger, looking(0))
+    done(ledger, op.Observe(HERE, "yarn/c1", None, protected={MEMORY: 5}, closed="unobserved"))
+    done(ledger, op.Observe(UNKNOWN, "yarn/c1", None, closed="unobserved", looked=False))
+    done(ledger, op.Observe({**UNKNOWN, "yarnQueue": "root.b"}, "yarn/c1", None, protected={MEMORY: 5}))
+
+
+def test_the_books_agree_after_a_change_of_rules_while_places_are_shut(
+    ledger: Ledger, default_rules: dict[str, Any]
+) -> None:
+    shut_places(ledger)
+    check_books(ledger)
+    tenants = {"name": "zone", "keys": ["zone"], "kind": "rollup"}
+    rules = {**default_rules, "label_rules": [*default_rules["label_rules"], tenants]}
+    assert isinstance(ledger.submit_whole(op.ChangeRules(rules)), Done)
+    check_books(ledger)
+    done(ledger, looking(40))
+    check_books(ledger)
+
+
+def test_the_books_agree_after_a_checkpoint_while_places_are_shut(ledger: Ledger) -> None:
+    shut_places(ledger)
+    ledger.submit_whole(op.WriteCheckpoint())
+    check_books(ledger)
+
+
+def test_the_books_agree_after_the_rule_of_a_shut_place_is_gone_and_back(
+    ledger: Ledger, default_rules: dict[str, Any]
+) -> None:
+    shut_places(ledger)
+    others = [rule for rule in default_rules["label_rules"] if rule["name"] != "yarn-queue"]
+    for rules in (others, default_rules["label_rules"]):
+        assert isinstance(ledger.submit_whole(op.ChangeRules({**default_rules, "label_rules": rules})), Done)
+        check_books(ledger)

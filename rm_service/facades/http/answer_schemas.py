@@ -198,7 +198,14 @@ class DeviceAnswerSchema(Schema):
     name = _text()
     count = _whole()
     attributes = fields.Dict(required=True)
-    signature = _text(can_miss=True, metadata={"description": "Stands for its attributes."})
+
+
+class FreeDeviceSchema(Schema):
+    """What is free of a device."""
+
+    name = _text()
+    signature = _text(metadata={"description": "Stands for its attributes."})
+    count = _whole()
     free = _whole()
     largest_fraction = _text(metadata={"description": "The most that any one unit has left."})
 
@@ -225,6 +232,7 @@ class NodeSchema(AmountsSchema):
     tags = _tags()
     attributes = fields.Dict(required=True)
     devices = _list(DeviceAnswerSchema)
+    free_devices = _list(FreeDeviceSchema)
     over_limit = _yes()
     reason = _text(can_miss=True)
     registered_at = _time()

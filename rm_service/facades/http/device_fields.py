@@ -24,11 +24,12 @@ class DeviceAttributesField(fields.Field[dict[str, Any]]):
     }
 
     def _deserialize(self, value: object, *_: object, **__: object) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValidationError("must be an object")
         try:
             read_attributes(value, "")
         except AttributeValueError as error:
             raise ValidationError(str(error)) from error
-        assert isinstance(value, dict)
         return value
 
 

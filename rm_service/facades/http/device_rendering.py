@@ -1,6 +1,5 @@
 """The documents of devices and resource classes."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from rm_service.domain.accounts import Account
@@ -10,7 +9,6 @@ from rm_service.domain.device_annotations import annotations
 from rm_service.domain.device_attributes import write_attributes
 from rm_service.domain.device_selection import UNIT, Device, Held, free_units, largest_fraction
 from rm_service.domain.exact_quantities import format_milli
-from rm_service.domain.registrations import Node
 from rm_service.domain.resource_classes import SelectorReason, write_spec
 from rm_service.ledger.queries.assignments import Assignment
 from rm_service.services.resource_classes import ClassExplained, ClassStanding, Overlap, SignatureExplained
@@ -25,20 +23,16 @@ def without_devices(amounts: Amounts | None) -> Amounts | None:
     return {name: amount for name, amount in amounts.items() if not name.startswith(DEVICE)}
 
 
-def node_devices(node: Node, account: Account) -> list[Document]:
-    """The devices as they were registered, and what is free of each."""
-    known = {device.name: device for device in account.balance.devices or ()}
-    return [_device(document, known.get(str(document["name"]))) for document in node.devices]
+def free_devices(account: Account) -> list[Document]:
+    """What is free of each device of a node; of one that is gone and still held nothing is."""
+    return [_free(device) for device in account.balance.devices or ()]
 
 
-def _device(document: Mapping[str, object], device: Device | None) -> Document:
-    count = int(str(document.get("count", 1)))
-    if device is None:  # registered before devices were counted: until the node registers again
-        return {**document, "count": count, "signature": None, "free": 0, "largest_fraction": "0"}
+def _free(device: Device) -> Document:
     return {
-        **document,
-        "count": count,
+        "name": device.name,
         "signature": device.signature,
+        "count": device.count,
         "free": free_units(device),
         "largest_fraction": format_milli(largest_fraction(device)),
     }

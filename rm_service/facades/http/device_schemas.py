@@ -1,5 +1,7 @@
 """The shapes of answers about devices and resource classes."""
 
+from typing import Any
+
 from marshmallow import Schema, fields
 
 _QUANTITY = {"description": "A number of devices as a quantity.", "examples": ["2", "500m"]}
@@ -13,7 +15,7 @@ def _quantity() -> fields.String:
     return fields.String(required=True, metadata=_QUANTITY)
 
 
-def _list(schema: type[Schema]) -> fields.List:
+def _list(schema: type[Schema]) -> fields.List[Any]:
     return fields.List(fields.Nested(schema), required=True)
 
 

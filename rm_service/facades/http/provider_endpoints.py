@@ -18,11 +18,12 @@ from rm_service.facades.http.provider_schemas import (
     SnapshotSchema,
     StoreProviderSchema,
 )
-from rm_service.facades.http.rendering import time_or_none, time_text
+from rm_service.facades.http.rendering import page_document, time_or_none, time_text
+from rm_service.ledger.queries.paging import Page
 from rm_service.services.external.external_resources import ExternalResources, ProviderView
 from rm_service.services.external.feeds import ProviderStatus
 from rm_service.services.external.providers import ProviderFaultError, ProviderWish
-from rm_service.services.external.snapshots import applications_at
+from rm_service.services.external.snapshots import page_of_applications, page_of_places
 
 _GROUP = "External providers"
 _EXAMPLE = {
@@ -82,29 +83,32 @@ class ProviderEndpoints:
         return Reply(200, document)
 
     def snapshot(self, call: Call) -> Reply:
-        """Its places, all or one."""
+        """How it stands, with a page of its places, or with one."""
         type_, name = _name(call)
         status = self._view(type_, name).status
         snapshot = None if status is None else status.snapshot
-        places = {} if snapshot is None else snapshot.places
         wanted = call.query.get("place")
-        shown = [place for place in places.values() if wanted is None or place.name == wanted]
+        if wanted is None:
+            page = page_of_places(snapshot, call.query["limit"], call.query.get("cursor"))
+        else:
+            found = None if snapshot is None else snapshot.places.get(wanted)
+            page = Page([] if found is None else [found], None)
         document = {
             "type": type_,
             "name": name,
             **(_NOT_FOLLOWED if status is None else standing_document(status)),
-            "places": [place_document(place) for place in shown],
+            **page_document(map(place_document, page.items), page.next_cursor),
         }
         return Reply(200, document)
 
     def applications(self, call: Call) -> Reply:
-        """What runs there, in all places or in one."""
+        """A page of what runs there, in all places or in one."""
         status = self._view(*_name(call)).status
         snapshot = None if status is None else status.snapshot
-        found = [] if snapshot is None else applications_at(snapshot, call.query.get("place"))
+        wanted, limit, cursor = call.query.get("place"), call.query["limit"], call.query.get("cursor")
+        page = page_of_applications(snapshot, wanted, limit, cursor)
         document = {
-            "items": [external_application_document(each) for each in found],
-            "next_cursor": None,
+            **page_document(map(external_application_document, page.items), page.next_cursor),
             "age_seconds": None if status is None else status.age_seconds,
             "fetched_at": None if snapshot is None else time_text(snapshot.at),
         }
@@ -191,6 +195,7 @@ _NOT_FOLLOWED: Mapping[str, object] = {
     "failures": 0,
     "last_error": None,
     "health": None,
+    "stuck": 0,
 }
 """Stored a moment ago, elsewhere."""
 
@@ -212,6 +217,7 @@ def standing_document(status: ProviderStatus) -> Document:
         "failures": status.failures,
         "last_error": error,
         "health": None if health is None else {"ok": health.ok, "detail": health.detail},
+        "stuck": status.stuck,
     }
 
 

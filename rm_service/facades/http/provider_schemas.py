@@ -6,6 +6,7 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from rm_service.domain.providers import StalePolicy
 from rm_service.facades.http.fields import MAX_SECONDS, AmountsField, SelectorField, WholeField
+from rm_service.facades.http.request_schemas import PageQuery
 from rm_service.services.external.breaker import BreakerState
 from rm_service.services.external.feeds import ProviderState
 from rm_service.services.external.fetching import FaultKind
@@ -43,8 +44,8 @@ class StoreProviderSchema(Schema):
             raise ValidationError("must be more than refresh_seconds", "stale_seconds")
 
 
-class PlaceQuery(Schema):
-    """Which place."""
+class PlaceQuery(PageQuery):
+    """One page, of all places or of one."""
 
     place = fields.String(metadata={"description": "Only the place of this name."})
 
@@ -114,6 +115,11 @@ class StandingSchema(Schema):
     failures = fields.Integer(required=True, strict=True, metadata={"description": "In a row."})
     last_error = fields.Nested(FaultSchema, required=True, allow_none=True)
     health = fields.Nested(HealthSchema, required=True, allow_none=True)
+    stuck = fields.Integer(
+        required=True,
+        strict=True,
+        metadata={"description": "Calls that were given up and have not come back."},
+    )
 
 
 class ProviderSchema(Schema):
@@ -176,7 +182,10 @@ class SnapshotSchema(StandingSchema):
 
     type = _text()
     name = _text()
-    places = fields.List(fields.Nested(PlaceSchema), required=True)
+    items = fields.List(
+        fields.Nested(PlaceSchema), required=True, metadata={"description": "The places, by name."}
+    )
+    next_cursor = _text(can_miss=True)
 
 
 class ExternalApplicationSchema(Schema):
@@ -195,7 +204,11 @@ class ExternalApplicationSchema(Schema):
 class ExternalApplicationsSchema(Schema):
     """What runs there, whoever asked for it."""
 
-    items = fields.List(fields.Nested(ExternalApplicationSchema), required=True)
+    items = fields.List(
+        fields.Nested(ExternalApplicationSchema),
+        required=True,
+        metadata={"description": "By their ids."},
+    )
     next_cursor = _text(can_miss=True)
     age_seconds = _age()
     fetched_at = _time(can_miss=True)

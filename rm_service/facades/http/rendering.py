@@ -11,7 +11,7 @@ from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.events import Event
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
-from rm_service.facades.http.device_rendering import application_devices, node_devices, without_devices
+from rm_service.facades.http.device_rendering import application_devices, free_devices, without_devices
 from rm_service.facades.http.problems import shortfall_document
 from rm_service.ledger.queries.clients import ResourceManager
 from rm_service.ledger.queries.engines import EngineRecord
@@ -115,7 +115,8 @@ def node_document(record: NodeRecord) -> Document:
         "applications": account.balance.applications,
         "tags": node.tags,
         "attributes": node.attributes,
-        "devices": node_devices(node, account),
+        "devices": list(node.devices),
+        "free_devices": free_devices(account),
         "over_limit": record.over_limit,
         "reason": node.reason,
         "registered_at": time_text(node.registered_at),

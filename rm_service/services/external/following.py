@@ -67,9 +67,10 @@ class Following:
         self.feeds.clear()
 
     def follow(self) -> list[StoredProvider] | None:
-        """Take over what has changed: which providers are gone, None where all is as it was. While nothing can be read all stays as it is.
+        """Take over what has changed: which providers are gone, None where all is as it was.
 
-        No plug-in is asked here: what it makes of a configuration is found out by the first call.
+        While nothing can be read all stays as it is. No plug-in is asked here: what it makes of a
+        configuration is found out by the first call.
         """
         with self._one_at_a_time:
             try:

@@ -19,9 +19,9 @@ from rm_service.services.external.secret_fields import (
     HIDDEN,
     Path,
     Secrets,
-    hosts_of,
     open_passwords,
     path_text,
+    recipients_of,
     take_out,
 )
 from rm_service.services.external.sources import Unparsed, open_secrets, parse, seal_secrets, unseal
@@ -99,7 +99,7 @@ class Providers:
     def _operation(self, wish: ProviderWish, before: StoredProvider | None) -> op.StoreProvider:
         plugin = self._plugin(wish.type)
         marked, given = take_out(plugin.parser.schema(), wish.config)
-        secrets = Secrets(self._kept(wish, before, given))
+        secrets = Secrets(self._kept(plugin, wish, before, given))
         record = ProviderRecord(wish.type, wish.name, secrets.put_into(wish.config))
         try:
             matched = parse(plugin, record, secrets)
@@ -131,7 +131,11 @@ class Providers:
             raise ProviderFaultError({"type": str(error)}) from error
 
     def _kept(
-        self, wish: ProviderWish, before: StoredProvider | None, given: Secrets
+        self,
+        plugin: ExternalResourceProvider,
+        wish: ProviderWish,
+        before: StoredProvider | None,
+        given: Secrets,
     ) -> tuple[tuple[Path, Any], ...]:
         """The secrets, with those that are stored where the mark stands for them.
 
@@ -149,7 +153,9 @@ class Providers:
         unknown = [path for path in marked if path not in stored]
         if unknown:
             raise ProviderFaultError({_at(path): "there is none to be kept: give it" for path in unknown})
-        elsewhere = hosts_of(wish.config) - hosts_of(before.config if before is not None else {})
+        keys = plugin.parser.recipients
+        elsewhere = recipients_of(wish.config, [path for path, _ in given.values], keys)
+        elsewhere -= recipients_of({} if before is None else before.config, stored, keys)
         if elsewhere:
             reason = f"was not given for {', '.join(sorted(elsewhere))}: give it again"
             raise ProviderFaultError({_at(path): reason for path in marked})

@@ -4,7 +4,8 @@ A place in a configuration is a path of keys and indexes. Where a secret was, a 
 database, in answers, and in what comes back with them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ HIDDEN = "***"
 
 Config = Mapping[str, Any]
 Path = tuple[str | int, ...]
+_ADDRESS = re.compile(r"([a-zA-Z][\w+.-]*)://(?:[^/?#\\@\s]*@)?([\w.:%\[\]-]+)(?:[/?#][^\\\s,;|]*)?")
+"""One address and nothing beside it: scheme, host and port, and a rest that does not say whom to ask."""
 SHORTEST = 4
 """Shorter texts are not looked for in messages: they would be found in any."""
 
@@ -86,16 +89,35 @@ def _schema_of(nested: kinds.Nested) -> Schema:
     return schema
 
 
-def hosts_of(config: object) -> set[str]:
-    """Whom the configuration speaks to, as far as its addresses tell: `https://host:port`."""
-    if isinstance(config, str):
-        scheme, separator, rest = config.partition("://")
-        return {f"{scheme.lower()}://{_host(rest)}"} if separator else set()
+def recipients_of(config: Config, secrets: Collection[Path], keys: Collection[str] | None) -> set[str]:
+    """Who may be sent the secrets of this configuration, by what stands under these keys; None: under any.
+
+    Of an address it is `https://host:port`, of anything else the key and the whole of its value. `secrets`
+    are the places that are left out.
+    """
+    found = set()
+    for path, value in _leaves(config):
+        where = path_text(tuple(step for step in path if isinstance(step, str)))
+        decides = keys is None or any(f"{where}.".startswith(f"{key}.") for key in keys)
+        if decides and path not in secrets:
+            found.add(_recipient(where, value))
+    return found
+
+
+def _leaves(config: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
     if isinstance(config, Mapping):
-        config = list(config.values())
-    if isinstance(config, Sequence):
-        return set().union(*(hosts_of(each) for each in config))
-    return set()
+        for key, each in config.items():
+            yield from _leaves(each, (*path, key))
+    elif isinstance(config, list):
+        for index, each in enumerate(config):
+            yield from _leaves(each, (*path, index))
+    elif config is not None:
+        yield path, config
+
+
+def _recipient(where: str, value: object) -> str:
+    address = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    return f"{address[1]}://{address[2]}".lower() if address else f"{where}={value}"
 
 
 def open_passwords(config: object, path: Path = ()) -> Iterator[Path]:
@@ -115,12 +137,6 @@ def open_passwords(config: object, path: Path = ()) -> Iterator[Path]:
 def path_text(path: Path) -> str:
     """`kerberos.keytab`, `users.0.token`."""
     return ".".join(map(str, path))
-
-
-def _host(rest: str) -> str:
-    for end in "/?#":
-        rest = rest.partition(end)[0]
-    return rest.rpartition("@")[2].lower()
 
 
 def _get(config: Any, path: Path) -> Any:  # noqa: ANN401 - any JSON

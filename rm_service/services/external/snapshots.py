@@ -2,8 +2,10 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import TypeVar
 
 import orjson
 
@@ -11,6 +13,10 @@ from external_providers.base import ExternalApplication, Identity, Place
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import SECOND, Instant
 from rm_service.domain.tags import key_fault, value_fault
+from rm_service.ledger.queries.paging import Key as PageKey
+from rm_service.ledger.queries.paging import Page, read_cursor, write_cursor
+
+T = TypeVar("T")
 
 MAX_AMOUNT = 2**62
 """More is no amount of anything, and two of them would leave 64 bits."""
@@ -144,6 +150,29 @@ def _check_json(where: str, document: object) -> None:
         raise AbsurdSnapshotError(f"{where}: {error}") from error
 
 
-def applications_at(snapshot: Snapshot, place: str | None) -> Iterator[ExternalApplication]:
-    """The applications of a place; of all places for None."""
-    return (each for each in snapshot.applications if place is None or each.place == place)
+def page_of_places(snapshot: Snapshot | None, limit: int, cursor: str | None) -> Page[Place]:
+    """A page of the places, by name. Raises CursorError."""
+    after = None if cursor is None else read_cursor("places", cursor, str)
+    places = () if snapshot is None else snapshot.places.values()
+    return _page("places", places, lambda place: (place.name,), limit, after)
+
+
+def page_of_applications(
+    snapshot: Snapshot | None, place: str | None, limit: int, cursor: str | None
+) -> Page[ExternalApplication]:
+    """A page of the applications of a place, of all places for None, by id. Raises CursorError."""
+    after = None if cursor is None else read_cursor("external_applications", cursor, str)
+    found: Iterable[ExternalApplication] = ()
+    if snapshot is not None:
+        found = snapshot.applications if place is None else snapshot.listed(place)
+    return _page("external_applications", found, lambda each: (each.id,), limit, after)
+
+
+def _page(
+    listing: str, items: Iterable[T], key_of: Callable[[T], PageKey], limit: int, after: PageKey | None
+) -> Page[T]:
+    """The next look may have others: a page begins behind the last one that was shown, wherever that is."""
+    left = [each for each in items if after is None or key_of(each) > after]
+    page = nsmallest(limit + 1, left, key=key_of)
+    more = len(page) > limit
+    return Page(page[:limit], write_cursor(listing, key_of(page[limit - 1])) if more else None)

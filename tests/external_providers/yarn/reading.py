@@ -17,8 +17,9 @@ def parsed(document: object) -> Object:
 
 
 def places(document: object, cluster: object = CLUSTER) -> dict[str, Place]:
-    total = schedulers.cluster_total(parsed(cluster))
-    return {place.name: place for place in queues.places(schedulers.tree(parsed(document), total))}
+    metrics = parsed(cluster)
+    tree = schedulers.tree(parsed(document), schedulers.cluster_total(metrics))
+    return {place.name: place for place in queues.places(tree, schedulers.cluster_use(metrics))}
 
 
 def mb(amounts: Any) -> tuple[int, int]:

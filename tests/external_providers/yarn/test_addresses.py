@@ -134,6 +134,40 @@ def test_one_that_is_silent_leaves_the_other_its_time(
     assert len(provider.places(request(two.url, one.url, seconds=2))) == 2
 
 
+def test_an_active_one_that_falls_silent_leaves_the_other_its_time(
+    provider: YarnProvider, one: FakeRm, two: FakeRm
+) -> None:
+    both = request(one.url, two.url, seconds=2)
+    provider.places(both)
+    take_over(one, two)
+    one.replies = dict.fromkeys((INFO, SCHEDULER, METRICS, APPS), Reply(silent=True))
+    assert len(provider.places(both)) == 2  # by the same look
+    assert one.paths == [SCHEDULER]
+
+
+def test_one_that_was_silent_is_tried_last(provider: YarnProvider, one: FakeRm, two: FakeRm) -> None:
+    one.replies = {INFO: Reply(silent=True)}
+    two.replies = {INFO: info(), **ANSWERS}
+    both = request(one.url, two.url, seconds=2)
+    assert len(provider.places(both)) == 2
+    assert one.paths == [INFO]
+    assert provider.health(both).detail.startswith(two.url)
+    assert one.paths == [INFO]
+
+
+def test_one_that_answers_again_is_tried_in_its_turn(
+    provider: YarnProvider, one: FakeRm, two: FakeRm
+) -> None:
+    one.replies[INFO] = Reply(status=500)
+    two.replies = {INFO: info(), **ANSWERS}
+    both = request(one.url, two.url)
+    provider.places(both)
+    take_over(two, one)
+    provider.places(both)
+    assert provider.health(both).detail.startswith(one.url)
+    assert two.paths == [SCHEDULER]
+
+
 def test_none_that_is_active_is_told_with_the_state_of_each(
     provider: YarnProvider, one: FakeRm, two: FakeRm, both: ExternalResourceRequest
 ) -> None:
@@ -159,9 +193,7 @@ def test_a_redirect_elsewhere_is_not_followed(provider: YarnProvider, one: FakeR
         one.replies[SCHEDULER] = Reply(
             status=302, headers={"Location": f"{stranger.url}/ws/v1/cluster/scheduler"}
         )
-        with pytest.raises(
-            MalformedError, match=f"redirects to {stranger.url}/ws/v1/cluster/scheduler, where"
-        ):
+        with pytest.raises(MalformedError, match=f"redirects to {stranger.url}, where we do not follow"):
             provider.places(request(one.url, user="u", password=WORD))
         assert stranger.asked == []
 

@@ -106,10 +106,19 @@ def test_one_may_stand_without_its_list() -> None:
     assert len(listed(parsed({"apps": {"app": application("app_1", "root.a")}}))) == 1
 
 
-@pytest.mark.parametrize("written", [-2, 1.5, 2**62, "x"])
-def test_an_absurd_amount_is_refused_by_application_and_field(written: object) -> None:
-    with pytest.raises(MalformedError, match=r"^application app_1: allocatedMB is "):
-        one(allocatedMB=written)
+@pytest.mark.parametrize("written", [-2, 1.5, 2**62, 2**63])
+def test_one_of_which_an_amount_cannot_be_has_a_fault_and_the_others_go_on(written: object) -> None:
+    document = documents.applications(
+        application("app_1", "root.etl", allocatedMB=written), application("app_2", "root.etl")
+    )
+    faulty, other = applications(listed(parsed(document)))
+    assert (bool(faulty.fault), faulty.allocated) == (True, {})
+    assert (other.fault, mb(other.allocated)) == ("", (1024, 1))
+
+
+def test_what_is_no_amount_at_all_is_refused_by_application_and_field() -> None:
+    with pytest.raises(MalformedError, match=r"^application app_1: allocatedMB is no number$"):
+        one(allocatedMB="x")
 
 
 def test_an_application_without_an_id_is_refused() -> None:

@@ -4,9 +4,19 @@ from typing import Any
 
 import pytest
 
-from external_providers.base import MalformedError
-from tests.external_providers.yarn.documents import amount, capacity, resource, share, usage
+from external_providers.base import AbsurdError, MalformedError, Place
+from tests.external_providers.yarn.documents import CLUSTER, amount, capacity, resource, share, usage
 from tests.external_providers.yarn.reading import mb, places
+
+CLUSTER_IN_USE = {
+    "clusterMetrics": {
+        **CLUSTER["clusterMetrics"],
+        "allocatedMB": 7_000,
+        "allocatedVirtualCores": 8,
+        "appsRunning": 4,
+        "appsPending": 5,
+    }
+}
 
 
 def test_the_maximum_is_the_total_and_the_share_is_guaranteed() -> None:
@@ -151,23 +161,83 @@ def test_a_cluster_without_nodes_has_nothing() -> None:
 @pytest.mark.parametrize(
     ("queue", "named"),
     [
-        (share("a", 1.0, -3.0), "queue root.a: absoluteMaxCapacity"),
-        (share("a", "much", 1.0), "queue root.a: absoluteCapacity"),
-        (share("a", 1.0, 1e9), "queue root.a: absoluteMaxCapacity"),
+        (share("a", "much", 1.0), "queue root.a: absoluteCapacity is no number"),
         (share("a", 1.0, None), "queue root.a: absoluteMaxCapacity is missing"),
-        (share("a", 1.0, 1.0, resourcesUsed=resource(-1, 0)), "queue root.a, resourcesUsed: memory"),
-        (share("a", 1.0, 1.0, resourcesUsed=resource(0, 1.5)), "queue root.a, resourcesUsed: vCores"),
-        (share("a", 1.0, 1.0, resourcesUsed=resource(2**60, 0)), "queue root.a: resourcesUsed is beyond"),
-        (share("a", 1.0, 1.0, numApplications=-1), "queue root.a: numApplications"),
-        (share("a", 1.0, 1.0, maxApplications=2**63), "queue root.a: maxApplications"),
         (share("a", 1.0, 1.0, share("x", 1.0, 1.0, numApplications="x")), "queue root.a.x: numApplications"),
         (share("", 1.0, 1.0), "queue root: queueName of a child is missing"),
     ],
 )
-def test_absurd_numbers_are_refused_by_queue_and_field(queue: dict[str, Any], named: str) -> None:
+def test_what_cannot_be_read_is_refused_by_queue_and_field(queue: dict[str, Any], named: str) -> None:
     with pytest.raises(MalformedError) as caught:
         places(capacity(queue))
     assert str(caught.value).startswith(named)
+
+
+@pytest.mark.parametrize(
+    ("queue", "fault"),
+    [
+        (share("a", 1.0, -3.0), "absoluteMaxCapacity is no percentage"),
+        (share("a", 1.0, 1e9), "absoluteMaxCapacity is no percentage"),
+        (share("a", 1.0, 1.0, resourcesUsed=resource(-1, 0)), "resourcesUsed: memory is below 0"),
+        (share("a", 1.0, 1.0, resourcesUsed=resource(0, 1.5)), "resourcesUsed: vCores is no whole number"),
+        (share("a", 1.0, 1.0, resourcesUsed=resource(2**60, 0)), "resourcesUsed: is more than 2^62"),
+        (share("a", 1.0, 1.0, numApplications=-1), "numApplications is below 0"),
+        (share("a", 1.0, 1.0, maxApplications=2**63), "maxApplications is more than 2^62"),
+        (
+            share("a", 1.0, 1.0, resourcesUsed=resource(-1, 0), numApplications=0.5),
+            "resourcesUsed: memory is below 0; numApplications is no whole number",
+        ),
+    ],
+)
+def test_a_queue_of_which_a_number_cannot_be_has_a_fault_and_the_others_go_on(
+    queue: dict[str, Any], fault: str
+) -> None:
+    other = share("b", 10.0, 50.0, resourcesUsed=resource(1_000, 1))
+    found = places(capacity(queue, other), CLUSTER_IN_USE)
+    assert found["root.a"] == Place("root.a", {}, {}, fault=fault)
+    assert (mb(found["root.b"].total), found["root.b"].fault) == ((50_000, 50), "")
+    assert (found["root"].fault, mb(found["root"].total)) == ("", (100_000, 100))
+
+
+def test_a_queue_beneath_one_with_a_fault_is_bounded_by_those_further_up() -> None:
+    leaf = share("x", 1.0, 90.0, maxApplications=10)
+    found = places(
+        capacity(share("a", 1.0, 60.0, share("b", 1.0, -1.0, leaf, maxApplications=-5), maxApplications=7))
+    )
+    assert (found["root.a.b"].fault != "", found["root.a"].fault) == (True, "")
+    assert (mb(found["root.a.b.x"].total), found["root.a.b.x"].total["yarn.apps"]) == ((60_000, 60), 7)
+
+
+class TestTheUseOfTheRoot:
+    """The capacity scheduler does not say it: it is the sum of its queues'."""
+
+    FAULTY = share("a", 1.0, 1.0, resourcesUsed=resource(-1, 0), numApplications=3)
+    OTHER = share("b", 10.0, 50.0, resourcesUsed=resource(1_000, 1))
+
+    def test_it_is_what_the_cluster_says_where_it_would_be_the_sum_of_what_cannot_be(self) -> None:
+        root = places(capacity(self.FAULTY, self.OTHER), CLUSTER_IN_USE)["root"]
+        assert (mb(root.used), root.used["yarn.apps"]) == ((7_000, 8), 9)
+
+    def test_it_is_the_sum_in_any_other_case(self) -> None:
+        root = places(capacity(self.OTHER), CLUSTER_IN_USE)["root"]
+        assert (mb(root.used), root.used["yarn.apps"]) == ((1_000, 1), 0)
+
+    def test_where_the_cluster_does_not_say_either_the_root_has_a_fault(self) -> None:
+        found = places(capacity(self.FAULTY, self.OTHER))
+        assert "beneath it that cannot be" in found["root"].fault
+        assert found["root.b"].fault == ""
+
+
+@pytest.mark.parametrize("field", ["maxApplications", "maxParallelApps"])
+def test_minus_one_application_is_any_number_of_them(field: str) -> None:
+    place = places(capacity(share("a", 50.0, 50.0, **{field: -1})))["root.a"]
+    assert (place.fault, place.total["yarn.apps"]) == ("", 2**31 - 1)
+
+
+def test_minus_one_as_the_most_is_all_that_there_is_above() -> None:
+    child = amount("root.etl.daily", resource(1, 1), resource(-1, 20))
+    found = places(capacity(amount("root.etl", resource(1, 1), resource(60_000, 60), child)))
+    assert (found["root.etl.daily"].fault, mb(found["root.etl.daily"].total)) == ("", (60_000, 20))
 
 
 def test_a_queue_that_is_there_twice_is_refused() -> None:
@@ -176,8 +246,8 @@ def test_a_queue_that_is_there_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["fifoScheduler", "superiorScheduler", ""])
-def test_another_scheduler_is_named(kind: str) -> None:
-    with pytest.raises(MalformedError, match=f"the scheduler's type is '{kind}'"):
+def test_another_scheduler_is_refused(kind: str) -> None:
+    with pytest.raises(MalformedError, match="type is neither capacityScheduler nor fairScheduler"):
         places({"scheduler": {"schedulerInfo": {"type": kind}}})
 
 
@@ -185,3 +255,9 @@ def test_another_scheduler_is_named(kind: str) -> None:
 def test_a_cluster_of_unknown_size_is_refused(cluster: object) -> None:
     with pytest.raises(MalformedError, match="clusterMetrics"):
         places(capacity(), cluster)
+
+
+@pytest.mark.parametrize("total", [-1, 2**62 + 1, 2**60, 0.5])
+def test_a_cluster_of_a_size_that_cannot_be_is_absurd(total: float) -> None:
+    with pytest.raises(AbsurdError, match=r"^clusterMetrics: totalMB "):
+        places(capacity(), {"clusterMetrics": {"totalMB": total, "totalVirtualCores": 1}})

@@ -74,7 +74,15 @@ def test_a_missing_maximum_is_refused_by_name() -> None:
         places(fair(queue))
 
 
-def test_a_negative_amount_is_refused_by_name() -> None:
+def test_a_queue_of_which_an_amount_is_negative_has_a_fault_and_the_others_go_on() -> None:
     queue: dict[str, Any] = fair_queue("root.etl", resource(1, 1), usedResources=resource(-4, 0))
-    with pytest.raises(MalformedError, match=r"queue root\.etl, usedResources: memory is '-4'"):
-        places(fair(queue))
+    found = places(fair(queue, fair_queue("root.b", resource(1, 1))))
+    faults = {name: place.fault for name, place in found.items()}
+    fault = "usedResources: memory is below 0"
+    assert (faults["root.etl"], faults["root.b"]) == (fault, "")
+
+
+def test_minus_one_is_no_limit() -> None:
+    queue = fair_queue("root.etl", resource(8_000, -1), maxApps=-1)
+    place = places(fair(queue))["root.etl"]
+    assert (mb(place.total), place.total["yarn.apps"], place.fault) == ((8_000, 100), 2**31 - 1, "")

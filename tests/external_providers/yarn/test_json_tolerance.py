@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from external_providers.base import MalformedError
-from external_providers.yarn.json_tolerance import count, excerpt, member, members, number, read, text
+from external_providers.base import AbsurdError, MalformedError
+from external_providers.yarn.json_tolerance import _merged, count, limit, member, members, number, read, text
+from external_providers.yarn.words import plain
 
 
 @pytest.mark.parametrize(
@@ -45,24 +46,39 @@ def test_no_number_is_none(written: str) -> None:
     assert count(read(f'{{"n": {written}}}'.encode()), "n", "here") is None
 
 
+@pytest.mark.parametrize("written", ['"many"', "true", "{}", f'"{"9" * 5000}"'])
+def test_what_is_no_number_is_refused_by_name(written: str) -> None:
+    with pytest.raises(MalformedError, match=r"^queue root.a: memory is no number$"):
+        count(read(f'{{"memory": {written}}}'.encode()), "memory", "queue root.a")
+
+
 @pytest.mark.parametrize(
-    "written",
+    ("written", "fault"),
     [
-        "-1",
-        "1.5",
-        '"many"',
-        "true",
-        "{}",
-        str(2**62 + 1),
-        "1e400",
-        "1e-400",
-        "1e999999999",
-        f'"{"9" * 5000}"',
+        ("-1", "is below 0"),
+        ("-1e400", "is below 0"),
+        ("1.5", "is no whole number"),
+        ("1e-400", "is no whole number"),
+        (str(2**62 + 1), "is more than 2^62"),
+        ("1e400", "is more than 2^62"),
+        ("1e999999999", "is more than 2^62"),
     ],
 )
-def test_what_is_no_amount_is_refused_by_name(written: str) -> None:
-    with pytest.raises(MalformedError, match=r"^queue root.a: memory is "):
-        count(read(f'{{"memory": {written}}}'.encode()), "memory", "queue root.a")
+def test_a_number_that_is_no_amount_is_absurd(written: str, fault: str) -> None:
+    document = read(f'{{"memory": {written}}}'.encode())
+    with pytest.raises(AbsurdError) as caught:
+        count(document, "memory", "queue root.a")
+    assert str(caught.value) == f"queue root.a: memory {fault}"
+    absurd: list[str] = []
+    assert count(document, "memory", "queue root.a", absurd) is None
+    assert absurd == [f"memory {fault}"]
+
+
+@pytest.mark.parametrize(("written", "meant"), [("-1", None), ('"-1"', None), ("7", 7), ("null", None)])
+def test_minus_one_is_no_limit(written: str, meant: int | None) -> None:
+    absurd: list[str] = []
+    assert limit(read(f'{{"n": {written}}}'.encode()), "n", "here", absurd) == meant
+    assert absurd == []
 
 
 def test_fractions_are_exact() -> None:
@@ -87,16 +103,50 @@ def test_what_is_no_object_is_refused(answer: bytes) -> None:
         read(answer)
 
 
-@given(st.binary(max_size=300))
-def test_an_excerpt_is_one_short_line_of_plain_characters(answer: bytes) -> None:
-    shown = excerpt(answer)
-    assert len(shown) <= 165  # 80 characters, each of which may need a backslash
-    assert shown.isprintable()
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b'{"a": hunter2}', "it cannot be read from line 1, column 7 on"),
+        (b"<html>hunter2</html>", "it cannot be read from line 1, column 1 on"),
+        (b'{"a": "hunter2 \xff"}', "byte 15 is no UTF-8"),
+        (b"[" * 100_000, "it is nested too deeply"),
+    ],
+)
+def test_what_is_wrong_is_told_by_its_kind_and_place_and_nothing_of_it_is_repeated(
+    answer: bytes, said: str
+) -> None:
+    with pytest.raises(MalformedError) as caught:
+        read(answer)
+    assert str(caught.value) == f"the answer is not JSON: {said}"
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+
+
+class Name(str):
+    """A key that counts how often it is compared."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_many_keys_of_which_one_is_there_twice_take_work_in_proportion() -> None:
+    Name.compared = 0
+    pairs = [(Name(f"k{number}"), number) for number in range(2000)]
+    merged = _merged([*pairs, (Name("k0"), -1)])
+    assert (merged["k0"], merged["k1"], len(merged)) == ([0, -1], 1, 2000)
+    assert Name.compared < 10 * len(pairs)
+
+
+@given(st.text(max_size=300))
+def test_what_is_said_of_a_fault_is_one_short_line_of_plain_characters(said: str) -> None:
+    shown = plain(said)
+    assert len(shown) <= 80
     assert shown.isascii()
-
-
-def test_an_excerpt_does_not_hold_secrets() -> None:
-    assert excerpt(b"you said hunter2, hunter2!", ("hunter2", "")) == "'you said ***, ***!'"
+    assert shown.isprintable()
 
 
 names = st.text(max_size=3)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import create_engine, select, text
 
 from external_providers.base import ExternalResourceProviderParser, MatchedProvider, ProviderRecord
 from rm_service.domain.outcomes import Code, Done, Refused
-from rm_service.domain.providers import StalePolicy
+from rm_service.domain.providers import StalePolicy, speaking_for
 from rm_service.domain.selectors import parse_selector
 from rm_service.ledger import tables
 from rm_service.ledger.ledger import Ledger, LedgerSettings
@@ -279,3 +279,52 @@ def test_two_services_see_each_others_changes(providers: Providers, database_url
         assert providers.generation() != before
     finally:
         other_ledger.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("labels", "((", "selector, character 1"),
+        ("config", "[]", "config is no object"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_shown_and_keeps_no_other_away(
+    providers: Providers, ledger: Ledger, database_url: str, column: str, value: str, reason: str
+) -> None:
+    for name in ("c1", "c2", "c3"):
+        providers.store(wish(name))
+    _spoil(database_url, column, value)
+    bad = providers.read("scripted", "c2")
+    assert bad is not None
+    assert reason in str(bad.fault)
+    assert [(each.name, each.fault is None) for each in providers.all()] == [
+        ("c1", True),
+        ("c2", False),
+        ("c3", True),
+    ]
+    with pytest.raises(UnusableProviderError, match="its row cannot be read, store it anew"):
+        providers.unseal(bad)
+    assert speaking_for(providers.all(), {"scriptedCluster": "c2"}) is None
+    assert providers.store(wish("c4", "scriptedCluster=c2")) == Done(created=True)  # no tie with it
+    providers.remove("scripted", "c4")
+    assert providers.store(wish("c2")) == Done(created=False)
+    assert providers.unseal(providers.all()[1]).parsed().matched.params == {"url": URL}
+
+
+def test_nor_does_one_that_is_no_document(providers: Providers, database_url: str) -> None:
+    if database_url.startswith("postgresql"):
+        pytest.skip("PostgreSQL takes nothing in that is no JSON")
+    providers.store(wish("c1"))
+    providers.store(wish("c2"))
+    _spoil(database_url, "config", "{half")
+    assert [each.fault is None for each in providers.all()] == [True, False]
+    providers.remove("scripted", "c2")
+    assert [each.fault for each in providers.all()] == [None]
+
+
+def _spoil(database_url: str, column: str, value: str) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        where = "WHERE name = 'c2'"
+        connection.execute(text(f"UPDATE external_provider SET {column} = :value {where}"), {"value": value})
+    engine.dispose()

@@ -176,17 +176,34 @@ def test_a_changed_address_forgets_what_was_seen_and_other_changes_do_not(
 def test_a_removed_provider_is_asked_no_more(
     refresher: Refresher, shelf: Shelf, plugin: ScriptedProvider, time: FakeTime
 ) -> None:
-    gone: list[str] = []
-    refresher.on_removed.append(lambda stored, identity: gone.append(f"{stored.name} {identity.type}"))
     tick(refresher)
     del shelf.rows["c1"]
     time.passes(10)
     tick(refresher)
-    assert gone == ["c1 scripted"]
     assert refresher.status("scripted", "c1") is None
     assert refresher.snapshots.latest("scripted", "c1") is None
     assert refresher.speaking_for("scripted", {"scriptedCluster": "c1"}) is None
     assert plugin.script("c1").asked.count("places") == 1
+
+
+def test_that_providers_have_changed_is_told_once_and_again_to_who_could_not_listen(
+    refresher: Refresher, shelf: Shelf
+) -> None:
+    told: list[int] = []
+
+    def listens_at_the_second_time() -> None:
+        told.append(len(shelf.rows))
+        if len(told) == 1:
+            raise RuntimeError("the listener's own")
+
+    refresher.on_changed.append(listens_at_the_second_time)
+    for _ in range(4):
+        tick(refresher)
+    assert told == [1, 1]
+    del shelf.rows["c1"]
+    tick(refresher)
+    tick(refresher)
+    assert told == [1, 1, 0]
 
 
 def test_a_provider_without_a_plugin_is_shown_and_disturbs_nobody(refresher: Refresher, shelf: Shelf) -> None:

@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 
 import pytest
+import structlog
 
 from external_providers.base import (
     DeniedError,
     ExternalApplication,
+    ExternalResourceProviderParser,
     Health,
     MalformedError,
+    MatchedProvider,
     Place,
+    ProviderRecord,
     UnreachableError,
 )
 from rm_service.services.external.breaker import BreakerState
@@ -17,10 +21,12 @@ from rm_service.services.external.feeds import ProviderState
 from rm_service.services.external.fetching import FaultKind
 from rm_service.services.external.refresher import FETCH_SECONDS, Refresher
 from tests.services.external.scripted import (
+    IDENTITY,
     WAIT,
     FakeTime,
     Gate,
     ScriptedProvider,
+    ScriptedSchema,
     all_calls_end,
     call_ends,
     place,
@@ -252,3 +258,102 @@ def test_a_health_that_raises_is_not_ok(refresher: Refresher, plugin: ScriptedPr
     assert status is not None
     assert status.health == Health(ok=False, detail="oops")
     assert status.state is ProviderState.OK
+
+
+def test_a_call_that_hangs_is_seen_as_soon_as_the_next_one_is_due(
+    refresher: Refresher, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    tick(refresher)
+    gate = Gate()
+    plugin.says("c1", gate)
+    time.passes(10)
+    refresher.tick()
+    assert gate.reached.wait(WAIT)
+    with structlog.testing.capture_logs() as logs:
+        for seconds, seen in ((10, ProviderState.OK), (1, ProviderState.LATE), (1, ProviderState.LATE)):
+            time.passes(seconds)
+            assert state(refresher) is seen
+            refresher.tick()
+    assert logs == [
+        {
+            "event": "provider_late",
+            "log_level": "warning",
+            "provider": "scripted/c1",
+            "seconds": 11.0,
+            "refresh_seconds": 10,
+        }
+    ]
+    gate.opened.set()
+    all_calls_end(refresher)
+
+
+def test_a_provider_is_late_until_a_look_ends_in_time(
+    refresher: Refresher, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    def slowly() -> Sequence[Place]:
+        time.passes(11)
+        return [place()]
+
+    plugin.says("c1", slowly, slowly, [place()])
+    with structlog.testing.capture_logs() as logs:
+        tick(refresher)
+        assert state(refresher) is ProviderState.OK  # the third look
+    assert [line["event"] for line in logs] == ["provider_late", "provider_in_time"]
+
+
+def test_a_parser_that_hangs_holds_up_its_own_provider_alone(
+    shelf: Shelf, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    gate = Gate()
+    plugin.parser = _Slow(gate)  # type: ignore[misc]
+    shelf.put("slow")
+    refresher = Refresher(shelf, time.clocks)  # type: ignore[arg-type]
+    refresher.tick()
+    assert gate.reached.wait(WAIT)
+    call_ends(refresher, "c1")
+    shelf.put("c2")
+    refresher.tick()
+    call_ends(refresher, "c2")
+    assert {state(refresher, name) for name in ("c1", "c2")} == {ProviderState.OK}
+    assert state(refresher, "slow") is ProviderState.PENDING
+    time.passes(11)
+    assert state(refresher, "slow") is ProviderState.LATE
+    time.passes(FETCH_SECONDS)
+    refresher.tick()
+    assert last_fault(refresher, "slow")[0] is FaultKind.TIMEOUT
+    gate.opened.set()
+    all_calls_end(refresher)
+
+
+class _Slow(ExternalResourceProviderParser):
+    """Parses the provider `slow` only when it is let."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__(IDENTITY, ScriptedSchema)
+        self._gate = gate
+
+    def parse(self, record: ProviderRecord) -> MatchedProvider:
+        if record.name == "slow":
+            self._gate()
+        return super().parse(record)
+
+
+def test_what_its_plugin_cannot_parse_is_shown_and_asked_no_more(
+    refresher: Refresher, shelf: Shelf, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    shelf.put("odd", url="no address")
+    waiting = []
+    refresher.on_changed.append(lambda: waiting.append(refresher.ask("scripted", "odd")))
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(3):
+            time.passes(10)
+            tick(refresher)
+    status = refresher.status("scripted", "odd")
+    assert status is not None
+    assert (status.state, status.problem) == (ProviderState.UNUSABLE, "url: Not a valid URL.")
+    assert failure(waiting[0]) == failure(refresher.ask("scripted", "odd")) == "url: Not a valid URL."
+    assert [line["event"] for line in logs] == ["provider_unusable"]
+    assert plugin.script("odd").asked == []
+    shelf.put("odd", url="http://c")
+    tick(refresher)
+    assert state(refresher, "odd") is ProviderState.OK
