@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks import (
+    classes,
     embedded,
     engine,
     external,
@@ -34,6 +35,7 @@ BENCHMARKS: Mapping[str, Callable[[Setting], Findings]] = {
     "growth": growth.measure,
     "waiting": waiting.measure,
     "placement": placement.measure,
+    "classes": classes.measure,
     "streams": streams.measure,
     "external": external.measure,
     "replicas": replicas.measure,

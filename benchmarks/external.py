@@ -26,6 +26,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys
 from rm_service.services.external.providers import ProviderWish
+from rm_service.services.looks import tell
 
 CLIENTS = 8
 SLOW_SECONDS = 2.0
@@ -38,6 +39,8 @@ SLOW_TARGET = 1.2
 
 FEW, MANY = 10, 1_000
 CLUSTERS, LOOK_SECONDS, ALL_SECONDS = 50, 1.0, 3.0
+TOLD, TELLINGS, TELLING_TARGET = 20, 10, 1.5
+"""Queues of each cluster, and how often the ledger is told of one cluster in a round."""
 
 CLUSTER = "c1"
 HELD = {"yarn.memory": 2 * 2**30, "yarn.vcore": 1000}
@@ -49,6 +52,7 @@ def measure(setting: Setting) -> Findings:
     """Applications beside a slow YARN, a refresh of many queues, and one of many clusters."""
     measured = _applying(setting)
     few, many = (_looking(setting, queues) for queues in (FEW, MANY))
+    alone, beside = (_telling(setting, clusters) for clusters in (1, CLUSTERS))
     seconds = _all_clusters(setting)
     clusters = f"all of {CLUSTERS} clusters looked at, each in {LOOK_SECONDS:g} s"
     return Findings(
@@ -59,6 +63,7 @@ def measure(setting: Setting) -> Findings:
                 [(name, rate(loads), p50(loads), p99(loads)) for name, loads in measured.items()],
             ),
             Table(("queues", "asked for queues", "asked for applications", "look s", "s"), [few, many]),
+            Table(("clusters", "one of them told ms"), [(1, alone), (CLUSTERS, beside)]),
             Table(("what", "s"), [(clusters, seconds)]),
         ],
         [
@@ -70,12 +75,19 @@ def measure(setting: Setting) -> Findings:
             ),
             Ratio(f"asked for {MANY:,} queues", float(many[1]), 2, at_least=False, unit="requests"),
             Ratio("asked for their applications", float(many[2]), 1, at_least=False, unit="requests"),
+            Ratio(
+                f"the ledger told of 1 of {CLUSTERS} clusters, to 1 of 1",
+                beside / alone,
+                TELLING_TARGET,
+                at_least=False,
+            ),
             Ratio(clusters, seconds, ALL_SECONDS, at_least=False, unit="s"),
         ],
         [
             "An application is charged to labels of the ledger and to one queue of YARN.",
             f"A look is {QUESTIONS} questions, one after the other.",
             "s: until the ledger has been told of all queues, each with an application of ours.",
+            f"one of them told: of its {TOLD} queues, each with an application of ours.",
         ],
     )
 
@@ -118,7 +130,7 @@ def _follow(service: Address, yarn: FakeYarn) -> None:
     """Return when the service has looked at it."""
     record = {"config": {"addresses": [yarn.address]}, "refresh_seconds": REFRESH_SECONDS}
     _call(service, "PUT", record)
-    _until(lambda: (_call(service, "GET")["standing"] or {}).get("state") == "ok")
+    _until(lambda: (_call(service, "GET")["standing"] or {}).get("fetched_at") is not None)
 
 
 def _call(service: Address, method: str, body: object = None) -> dict[str, dict[str, object] | None]:
@@ -159,13 +171,38 @@ def _look(resources: ExternalResources, yarn: FakeYarn) -> tuple[float, ...]:
     return for_queues, yarn.asked[fake_yarn.APPS], snapshot.seconds, whole
 
 
-def _use_all(resources: ExternalResources, queues: int) -> None:
+def _telling(setting: Setting, clusters: int) -> float:
+    """Milliseconds until the ledger is told of one cluster among others, all of them in use."""
+    names = [CLUSTER, *(f"other{number}" for number in range(1, clusters))]
+    with FakeYarn(TOLD, TOLD) as yarns, _ledger(setting) as ledger:
+        resources = ExternalResources(ledger, Keys([]))
+        for name in names:
+            _store(resources, name, f"{yarns.address}/{name}")
+        with _started(resources):
+            for name in names:
+                _use_all(resources, TOLD, name)
+            return statistics.median(_tell(resources) for _ in range(TELLINGS * setting.rounds))
+
+
+def _tell(resources: ExternalResources) -> float:
+    stored = resources.providers.read("yarn", CLUSTER)
+    snapshot = resources.refresher.snapshots.latest("yarn", CLUSTER)
+    assert stored is not None
+    assert snapshot is not None
+    source = resources.providers.unseal(stored).parsed()
+    begun = time.perf_counter()
+    resources.observing.refreshed(source, snapshot)
+    return 1000 * (time.perf_counter() - begun)
+
+
+def _use_all(resources: ExternalResources, queues: int, cluster: str = CLUSTER) -> None:
     """An application of ours in each queue."""
     for number in range(queues):
-        tags = traffic.tags(number) | _place(number)
+        tags = traffic.tags(number) | _place(number, cluster)
         del tags["node"]
         apply = op.Apply(new_id(), tags, HELD, lock_seconds=traffic.LOCK_SECONDS, id_is_new=True)
-        outcome = resources.ledger.submit([*resources.observing.before(tags), apply])[-1]
+        tell(resources.ledger, resources.observing.before(tags))
+        [outcome] = resources.ledger.submit([apply])
         assert isinstance(outcome, Done), outcome
 
 
@@ -213,8 +250,8 @@ def _store(resources: ExternalResources, name: str, address: str) -> None:
     assert isinstance(outcome, Done), outcome
 
 
-def _place(number: int) -> dict[str, str]:
-    return {"yarnCluster": CLUSTER, "yarnQueue": fake_yarn.queue(number)}
+def _place(number: int, cluster: str = CLUSTER) -> dict[str, str]:
+    return {"yarnCluster": cluster, "yarnQueue": fake_yarn.queue(number)}
 
 
 def _until(there: Callable[[], bool]) -> None:

@@ -233,6 +233,8 @@ class _Fields:
         return str(dimension)
 
     def _amount(self, name: str, dimension: str, amount: object) -> int:
+        if type(amount) is int and not 0 <= amount <= INT64_MAX:
+            return amount  # no place can have that: it alone is then left out
         try:
             return parse_quantity(amount, dimension)
         except QuantityError as error:

@@ -12,6 +12,7 @@ from rm_service.domain.providers import StalePolicy
 from rm_service.facades.http.http_app import create_app
 from rm_service.facades.http.native_api import Services, native_endpoints, stream_routes
 from rm_service.facades.http.system_pages import add_system_pages
+from rm_service.facades.kubernetes.kubernetes_api import KubernetesApi
 from rm_service.facades.si.scheduler_interface import SchedulerInterface
 from rm_service.hosting.authentication import Authentication
 from rm_service.hosting.request_log import RequestLog
@@ -142,6 +143,7 @@ class Service:
     limit_sources: LimitSources | None = field(init=False)
     wsgi_app: Flask = field(init=False)
     scheduler_interface: SchedulerInterface = field(init=False)
+    kubernetes: KubernetesApi = field(init=False)
     server: HttpServer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -188,6 +190,14 @@ class Service:
             max_message=settings.grpc_max_message_bytes,
             reuse_port=settings.workers > 1,
             request_log=request_log,
+            before=self.external.observing.before,
+        )
+        self.kubernetes = KubernetesApi(
+            services.classes,
+            self.tailer,
+            authentication,
+            request_log,
+            max_body=settings.max_body_bytes,
         )
         self.server = HttpServer(
             self.wsgi_app,
@@ -198,6 +208,7 @@ class Service:
             streams=[
                 *stream_routes(self.ledger, self.tailer, services.applications, authentication),
                 self.scheduler_interface.route,
+                self.kubernetes.route,
             ],
         )
         self._add_gauges()
@@ -218,6 +229,8 @@ class Service:
                 self.limit_sources.start()
             self.scheduler_interface.start()
             undone.callback(self.scheduler_interface.stop, 0.0)
+            undone.callback(self.kubernetes.stop)
+            self.kubernetes.start()
             self.server.start()
             undone.pop_all()
 
@@ -225,6 +238,7 @@ class Service:
         """Take no new requests, answer those that were accepted, then end everything behind them."""
         self.server.stop(GRACE_SECONDS)
         self.scheduler_interface.stop(GRACE_SECONDS)
+        self.kubernetes.stop()
         if self.limit_sources is not None:
             self.limit_sources.stop()
         self.external.stop()
@@ -243,6 +257,7 @@ class Service:
         gauge("rm_http_open_streams", "Streams that are open", lambda: self.server.open_streams)
         streams = self.scheduler_interface
         gauge("rm_si_open_streams", "Streams of the Scheduler Interface", lambda: streams.open_streams)
+        gauge("rm_class_watches", "Watches of resource classes", lambda: self.kubernetes.open_watches)
         gauge("rm_labels", "Labels that anything was ever charged to", self._count_labels)
 
     def _count_labels(self) -> float:

@@ -109,7 +109,7 @@ class _KeySets(fields.Field[list[tuple[str, ...]]]):
             value = [part.split("+") for part in value.replace(" ", "").split(",")]
         if not isinstance(value, list) or not all(isinstance(keys, list | tuple) for keys in value):
             raise ValidationError("must be a list of lists of tag keys, or like user,user+creator")
-        sets = [tuple(sorted(set(keys))) for keys in map(_checked_keys, value)]
+        sets = [tuple(sorted(keys)) for keys in map(_checked_keys, value)]
         return list(dict.fromkeys(sets))
 
 
@@ -117,6 +117,8 @@ def _checked_keys(keys: Sequence[object]) -> list[str]:
     fault = next((f"{key}: {fault}" for key in keys if (fault := key_fault(key))), None)
     if fault or not 1 <= len(keys) <= MAX_LIMIT_KEYS:
         raise ValidationError(fault or f"a set has 1 to {MAX_LIMIT_KEYS} tag keys")
+    if len(set(keys)) < len(keys):
+        raise ValidationError(f"{'+'.join(map(str, keys))}: a key is there twice")
     return [str(key) for key in keys]
 
 

@@ -127,7 +127,7 @@ def test_limits_are_asked_for_by_sets_of_keys(tmp_path: Path) -> None:
     assert told(written(tmp_path, "limits_keys: [[tenant]]")).limits_keys == [("tenant",)]
 
 
-@pytest.mark.parametrize("text", ["7", "[user]", "[[]]", "[[7]]", "{user: 1}"])
+@pytest.mark.parametrize("text", ["7", "[user]", "[[]]", "[[7]]", "{user: 1}", "user+user"])
 def test_other_things_are_no_sets_of_keys(tmp_path: Path, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         told(written(tmp_path, f"limits_keys: {text}"))

@@ -13,7 +13,6 @@ from jmespath.parser import ParsedResult
 
 from external_providers.base import ExternalApplication, MalformedError, Place
 from external_providers.http_json.config import UNITS
-from rm_service.domain.amounts import INT64_MAX
 from rm_service.domain.quantities import QuantityError, parse_quantity, read_quantity
 from rm_service.domain.tags import value_fault
 
@@ -24,11 +23,21 @@ _Expressions = Mapping[str, ParsedResult]
 def read_json(body: bytes) -> object:
     """Parse it without a float on the way: what is no whole number is a Decimal. Raises MalformedError."""
     try:
-        return json.loads(body, parse_int=_whole, parse_float=_exact, parse_constant=_no_number)
+        return json.loads(
+            body, object_pairs_hook=_object, parse_int=_whole, parse_float=_exact, parse_constant=_no_number
+        )
     except RecursionError:
         raise MalformedError("the answer is nested too deeply") from None
     except (ValueError, ArithmeticError):
         raise MalformedError("the answer is no JSON") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Nobody knows which one is meant where a key is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise MalformedError("the answer has a key twice in one object")
+    return found
 
 
 def read_places(document: object, params: Mapping[str, Any]) -> list[Place]:
@@ -144,15 +153,13 @@ class _Item:
         if found is None:
             raise MalformedError(f"{self.path}.{name}: {expression.expression} finds nothing")
         try:
-            amount = rounded(_base_units(found, dimension, self.units.get(dimension)))
+            # One that no place can have is told as it is: its place alone is then left out.
+            return rounded(_base_units(found, dimension, self.units.get(dimension)))
         except QuantityError as error:
             reason = error.reason.partition("'")[0].strip()  # the rest quotes what came
             raise MalformedError(f"{self.path}.{name}: {reason}") from None
         except (OverflowError, ValueError):
             raise MalformedError(f"{self.path}.{name}: is no number that can be counted with") from None
-        if not 0 <= amount <= INT64_MAX:
-            raise MalformedError(f"{self.path}.{name}: is negative or more than 2^63-1 base units")
-        return amount
 
     def _find(self, name: str, expression: ParsedResult | None) -> object:
         return None if expression is None else _search(self.document, expression, f"{self.path}.{name}")

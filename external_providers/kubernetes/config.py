@@ -11,6 +11,7 @@ from marshmallow.validate import Length
 from external_providers.base import SECRET
 from external_providers.kubernetes.access import Access, AccessError, direct, in_cluster
 from external_providers.kubernetes.kubeconfig import read_kubeconfig
+from external_providers.kubernetes.selectors import selector_fault
 
 WAYS = ("kubeconfig", "in_cluster", "server")
 OF_SERVER = ("token", "client_certificate", "client_key", "ca_file", "ca_data")
@@ -31,6 +32,9 @@ class Namespaces(fields.Field[str | list[str]]):
 
     def _deserialize(self, value: Any, *_: object, **__: object) -> str | list[str]:  # noqa: ANN401
         if isinstance(value, str) and 0 < len(value.strip()) <= MAX_SELECTOR and value.isprintable():
+            fault = selector_fault(value)
+            if fault is not None:
+                raise ValidationError(f"Not a label selector: it {fault}.")
             return value.strip()
         if not isinstance(value, list) or not 0 < len(value) <= MAX_NAMESPACES:
             raise ValidationError("Must be a list of names, or a label selector.")

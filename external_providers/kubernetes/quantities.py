@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
-from external_providers.base import MalformedError
+from external_providers.base import AbsurdError, MalformedError
 from external_providers.kubernetes.identity import VCORE
 from rm_service.domain.quantities import QuantityError, read_quantity
 
@@ -20,7 +20,9 @@ Rounding = Literal["up", "down"]
 
 
 def amount(value: object, dimension: str, rounding: Rounding, where: str) -> int:
-    """A quantity in the base units of `dimension`, at most MOST. Raises MalformedError naming `where`."""
+    """A quantity in the base units of `dimension`, at most MOST. Raises MalformedError and, for less
+    than nothing, AbsurdError naming `where`.
+    """
     exact = _read(value, where) * (1000 if dimension == VCORE else 1)
     return min(ceil(exact) if rounding == "up" else floor(exact), MOST)
 
@@ -37,6 +39,8 @@ def amounts(
 
 
 def _read(value: object, where: str) -> Fraction:
+    if (isinstance(value, str) and value.startswith("-")) or (isinstance(value, int) and value < 0):
+        raise AbsurdError(f"{where}: is below 0")
     if isinstance(value, str):
         try:
             return read_quantity(value)

@@ -175,6 +175,7 @@ def _check_places(subject: Subject, places: Sequence[Place]) -> None:
         for part in ("total", "used", "guaranteed", "pending"):
             _check_amounts(subject, f"{place.name}.{part}", getattr(place, part))
         require(isinstance(place.open, bool), f"{place.name}.open is {place.open!r}")
+        require(place.fault == "", f"{place.name} has a fault where the manager is well: {place.fault}")
         _check_details(place)
 
 
@@ -209,6 +210,7 @@ def _check_applications(
         seen.add(each.id)
         require(each.place in names, f"the application {each.id} runs in {each.place!r}, which is no place")
         _check_amounts(subject, f"{each.id}.allocated", each.allocated)
+        require(each.fault == "", f"the application {each.id} has a fault where the manager is well")
         for word in (each.state, each.user, each.name, each.kind, *each.tags):
             require(isinstance(word, str), f"the application {each.id} has {word!r} where a text is meant")
         require(isinstance(each.tags, frozenset), f"the tags of the application {each.id} are no frozenset")

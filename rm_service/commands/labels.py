@@ -24,14 +24,14 @@ def labels(service: Service, selector: str | None, page: dict[str, Any]) -> None
 def labels_view(document: Document) -> Iterator[RenderableType]:
     """A line for each label and dimension."""
     records = [
-        ([tags_text(label["tags"]), label.get("applications")], label | _others(label))
+        ([tags_text(label["tags"]), label.get("applications")], label | _external(label))
         for label in document["items"]
     ]
     yield balances(["label", "apps"], records, right=["apps"])
     yield from next_page(document)
 
 
-def _others(label: Document) -> Document:
-    """What an external manager shows there that is not known to be ours."""
+def _external(label: Document) -> Document:
+    """What an external manager shows there that is not known to be ours, and what it does not show of ours."""
     external = label.get("external")
-    return {"others": external["others"]} if external else {}
+    return {name: external[name] for name in ("others", "unseen")} if external else {}

@@ -9,7 +9,9 @@ from rich.text import Text
 from rm_service.api_client import Document
 from rm_service.commands.tables import amount_text, plain, table, tags_text
 
-SHORT = ("requested", "left", "total", "protected", "locked", "used")
+SHORT = ("requested", "left", "total", "protected", "locked", "used", "others")
+SELDOM = frozenset({"protected", "others"})
+"""Left out where they are 0 everywhere."""
 
 
 def describe_problem(problem: Document) -> Iterator[RenderableType]:
@@ -26,10 +28,10 @@ def describe_problem(problem: Document) -> Iterator[RenderableType]:
 def shortfalls_table(shortfalls: Iterable[Mapping[str, Any]]) -> RenderableType:
     """Every label and dimension that is short, with the amounts that led to it.
 
-    `protected` is left out where it is 0 everywhere, the reason where it is nothing but `short`.
+    The reason is left out where it is nothing but `short`.
     """
     known = list(shortfalls)
-    amounts = [name for name in SHORT if name != "protected" or any(one.get(name) for one in known)]
+    amounts = [name for name in SHORT if name not in SELDOM or any(one.get(name) for one in known)]
     reasons = ["because"] if any(one.get("reason", "short") != "short" for one in known) else []
     rows = [
         [

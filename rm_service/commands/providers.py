@@ -1,19 +1,18 @@
 """`rm-service providers`: who is asked about external resources, how that goes, and what they last said."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
-import yaml
 from rich.console import RenderableType
 from rich.text import Text
 
-from rm_service.api_client import Document
+from rm_service.api_client import Document, ProblemError
 from rm_service.commands.connection import Service, asks_service
 from rm_service.commands.paging import next_page, page_options
 from rm_service.commands.parameters import read_amounts
+from rm_service.commands.provider_config import hinted, read_config
 from rm_service.commands.tables import BLANK, amount_text, amounts_text, facts, moment_text, plain, table
 
 PLACE_AMOUNTS = ("total", "used", "guaranteed", "pending")
@@ -74,8 +73,9 @@ def show(service: Service, path: str | None) -> None:
     metavar="FILE|KEY=VALUE",
     multiple=True,
     required=True,
-    help="A YAML or JSON file, or one key with its value as YAML writes it; may be repeated. KEY=@FILE takes"
-    " a text from a file, so that a secret is not seen in the list of processes.",
+    help="A YAML or JSON file, or one key with its value: a number, a list, a text in quotes as YAML writes"
+    " it, else a text as it stands; may be repeated. headers.NAME is a key of the object headers. KEY=@FILE"
+    " takes a text from a file, so that a secret is not seen in the list of processes.",
 )
 @click.option(
     "--labels", metavar="SELECTOR", help="The labels that it speaks for; the plugin knows a default."
@@ -97,8 +97,12 @@ def set_provider(
     body: Document = {key: value for key, value in options.items() if value is not None}
     if policy is not None:
         body["stale_policy"] = policy
-    body["config"] = read_config(configs)
-    service.show(service.client.put(path_of(type_, name), body), provider_view)
+    body["config"] = config = read_config(configs)
+    try:
+        stored = service.client.put(path_of(type_, name), body)
+    except ProblemError as error:
+        raise hinted(error, config) from None
+    service.show(stored, provider_view)
 
 
 @providers.command()
@@ -128,43 +132,6 @@ def snapshot(service: Service, path: str, place: str | None, page: Document) -> 
 def applications(service: Service, path: str, place: str | None, page: Document) -> None:
     """Show what ran there at the last look, whoever asked for it, by their ids."""
     service.show(service.client.get(f"{path}/applications", {"place": place, **page}), applications_view)
-
-
-def read_config(texts: Iterable[str]) -> dict[str, Any]:
-    """The configuration that files and single keys make up, later ones over earlier ones."""
-    config: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or Path(text).is_file():
-            config.update(_read_file(text))
-        elif value.startswith("@"):
-            config[key] = _read_text(value[1:]).strip()
-        else:
-            config[key] = _read_yaml(value, text)
-    return config
-
-
-def _read_file(name: str) -> Mapping[str, Any]:
-    document = _read_yaml(_read_text(name), name)
-    if not isinstance(document, dict):
-        raise click.BadParameter(f"{name}: must hold an object", param_hint="--config")
-    return document
-
-
-def _read_text(name: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise click.BadParameter(f"{name}: {reason}", param_hint="--config") from error
-
-
-def _read_yaml(text: str, shown: str) -> Any:  # noqa: ANN401 - any document
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        name = shown.partition("=")[0]  # the rest may be a secret
-        raise click.BadParameter(f"{name}: is no YAML", param_hint="--config") from None
 
 
 def providers_view(document: Document) -> Iterator[RenderableType]:

@@ -20,7 +20,7 @@ WORD = 20
 GAP = 2
 """Blanks between columns."""
 
-BALANCE = ("total", "protected", "locked", "used", "others", "left")
+BALANCE = ("total", "protected", "locked", "used", "unseen", "others", "left")
 
 BLANK = Text("")
 """The cell below a value that holds for this line too."""

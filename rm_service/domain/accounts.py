@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rm_service.domain.amounts import INT64_MAX, NOTHING, PORT, AmountOverflowError, Amounts, negative
+from rm_service.domain.amounts import DEVICE, INT64_MAX, NOTHING, PORT, AmountOverflowError, Amounts, negative
 from rm_service.domain.device_selection import Device
 from rm_service.domain.label_rules import Kind, LabelRule
 from rm_service.domain.limits import Limit
@@ -206,7 +206,7 @@ class Account:
         """Each dimension in which granting `amounts` would leave less than `protected`.
 
         In a quota a dimension without a limit is unlimited; on capacity a missing dimension is 0, and of each
-        port there is one. Only dimensions asked for with a positive amount are looked at.
+        port there is one; in what counts applications it is unlimited. Only dimensions asked for with a positive amount are looked at.
         """
         found: list[Shortfall] = []
         total = self.total
@@ -217,7 +217,7 @@ class Account:
         for dimension, amount in self.charge(amounts).items():
             limit = total.get(dimension)
             if limit is None:
-                if not self.is_capacity:
+                if self._is_unlimited(dimension):
                     continue
                 limit = int(dimension.startswith(PORT))
             left = limit - protected.get(dimension, 0) - locked.get(dimension, 0) - used.get(dimension, 0)
@@ -249,8 +249,13 @@ class Account:
         return any(
             amount > total.get(dimension, 0) - protected.get(dimension, 0)
             for dimension, amount in self.charge(amounts).items()
-            if dimension in total or (self.is_capacity and not dimension.startswith(PORT))
+            if dimension in total or not (self._is_unlimited(dimension) or dimension.startswith(PORT))
         )
+
+    def _is_unlimited(self, dimension: str) -> bool:
+        """Whether there is any amount of a dimension that the total does not name."""
+        rule = self.label.rule
+        return not self.is_capacity or (rule is not None and rule.counts == dimension)
 
     def shortfall(self, dimension: str, requested: int, reason: str = "short") -> Shortfall:
         """One dimension of this label with every amount that led to its being short."""
@@ -264,9 +269,22 @@ class Account:
             self.label.tags, dimension, requested, left, total, protected, locked, used, reason, others
         )
 
+    def excess(self) -> dict[str, int]:
+        """By how much more is locked and used than total - protected allows, in the dimensions where it is so.
+
+        Of a device that a node does not have any more the total is 0.
+        """
+        found = {dimension: -left for dimension, left in self.left().items() if left < 0}
+        if self.is_capacity and self.total is not None:
+            for held in (self.balance.locked, self.balance.used):
+                for dimension, amount in held.items():
+                    if amount > 0 and dimension.startswith(DEVICE) and dimension not in self.total:
+                        found[dimension] = found.get(dimension, 0) + amount
+        return found
+
     def over_limit(self) -> bool:
         """Whether more is locked and used than total - protected allows."""
-        return any(left < 0 for left in self.left().values())
+        return bool(self.excess())
 
     def post(self, locked: Amounts, used: Amounts, holders: int) -> None:
         """Add to the balance all or nothing; the label counts its part of the application's amounts.

@@ -9,7 +9,7 @@ from rm_service.domain.amounts import same, without_zeros
 from rm_service.domain.application import HOLDING, Application, Standing, State
 from rm_service.domain.clients import Client, Phase, Termination
 from rm_service.domain.device_choice import ask_by_class
-from rm_service.domain.device_selection import ClassesError
+from rm_service.domain.device_selection import ClassesError, check_wishes
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import allocate, in_use
 from rm_service.domain.judging import ARRIVAL, not_registered
@@ -72,7 +72,8 @@ def ask(view: View, operation: op.Ask) -> Outcome:
     if refusal is not None:
         return refusal
     try:
-        operation = ask_by_class(view, operation)
+        operation = ask_by_class(operation, view.lookup.classes())
+        check_wishes(view.lookup.classes().wishes(operation.placement.classes if operation.placement else ()))
     except ClassesError as error:
         return Refused(Code.INVALID_CLASSES, str(error), field=error.field)
     tags = _with_parent(operation.tags, parent)
@@ -190,7 +191,7 @@ def _accept(view: View, application: Application, client: Client) -> None:
 def _parent(
     view: View, name: str | None, tags: Tags, client: Client
 ) -> tuple[Application | None, Refused | None]:
-    """The application that is named as parent. Who reports a member reports its application too, if only so."""
+    """The application that is named as parent. Who reports a member reports its application too."""
     if name is None:
         return None, None
     for parent in view.named(name):

@@ -1,7 +1,8 @@
 """The resource classes in force, and which signatures of devices each of them selects."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 
 from rm_service.domain.device_attributes import Attributes
@@ -13,6 +14,12 @@ CLASS = "class/"
 
 MAX_UNITED = 4
 """Of so many classes asked for together every combination is looked at when nodes are chosen."""
+
+MAX_FORESEEN = 64
+"""So many different selections of classes get a column of an order before anybody asks for them."""
+
+Classes = tuple[tuple[str, int], ...]
+"""What is asked of each class, in thousandths of a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,93 +35,112 @@ class ResourceClass:
     version: int = 0
 
 
+class Supply:
+    """What a node's devices could still give, summed up by signature."""
+
+    def __init__(self, devices: Iterable[Device]) -> None:
+        self._devices = devices
+
+    @cached_property
+    def by_signature(self) -> dict[str, tuple[int, int, int]]:
+        """Units, units that are free, and the most that any one unit has left."""
+        found: dict[str, tuple[int, int, int]] = {}
+        for device in self._devices:
+            count, free, largest = found.get(device.signature, (0, 0, 0))
+            found[device.signature] = (
+                count + device.count,
+                free + free_units(device),
+                max(largest, largest_fraction(device)),
+            )
+        return found
+
+    @cached_property
+    def share_left(self) -> float:
+        """The part of all units that is free; 1 where there are none."""
+        counts = self.by_signature.values()
+        total = sum([count for count, _, _ in counts])
+        return sum([free for _, free, _ in counts]) / total if total else 1.0
+
+
+NO_SUPPLY = Supply(())
+
+
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a node has to have for certain classes: so many units that are free, or one with so much left.
+    """What a node has to have of certain signatures: so many free units, or one with so much left."""
 
-    `key` names what is selected, so that an order of nodes serves all who ask for the same.
-    """
-
-    key: str
     name: str
     """The dimension in which a lack of it is told; of several classes together none."""
+    signatures: frozenset[str]
     whole: bool
     amount: int
     """In thousandths."""
-    signatures: Container[str]
 
-    def left(self, devices: Iterable[Device]) -> int:
-        """What these devices could still give, in thousandths: of whole units all, else of the best unit."""
-        selected = [device for device in devices if device.signature in self.signatures]
-        if self.whole:
-            return sum([free_units(device) for device in selected]) * UNIT
-        return max([largest_fraction(device) for device in selected], default=0)
-
-    def total(self, devices: Iterable[Device]) -> int:
-        """The same if nothing were taken."""
-        counts = [device.count for device in devices if device.signature in self.signatures]
-        return sum(counts) * UNIT if self.whole else min(UNIT, sum(counts) * UNIT)
+    @property
+    def key(self) -> tuple[bool, frozenset[str]]:
+        """What is looked at, whatever the amount: all who ask for the same share an order of nodes."""
+        return self.whole, self.signatures
 
 
 class ClassBook:
-    """The classes of one epoch. `attributes_of` knows the attributes of every signature."""
+    """The classes of one epoch. `attributes` has those of every signature that was met; it only grows."""
 
-    def __init__(
-        self, classes: Mapping[str, ResourceClass], attributes_of: Callable[[str], Attributes]
-    ) -> None:
+    def __init__(self, classes: Mapping[str, ResourceClass], attributes: Mapping[str, Attributes]) -> None:
         self.classes = classes
-        self._attributes_of = attributes_of
+        self._attributes = attributes
         self._matches: dict[tuple[str, str], Match] = {}
+        self._selected: dict[str, frozenset[str]] = {}
+        self._looked_at = 0
 
     def match(self, name: str, signature: str) -> Match:
         """What a class that is there says of a signature."""
         found = self._matches.get((name, signature))
         if found is None:
-            found = match(self.classes[name].spec, self._attributes_of(signature))
+            found = match(self.classes[name].spec, self._attributes[signature])
             self._matches[name, signature] = found
         return found
 
-    def selected_by(self, *names: str) -> "Selected":
-        """The signatures that any of these classes selects."""
-        return Selected(self, names)
+    def selected(self, name: str) -> frozenset[str]:
+        """The signatures that a class selects, of all that were met; one that is not there selects none."""
+        if name not in self.classes:
+            return frozenset()
+        if self._looked_at != len(self._attributes):
+            self._selected, self._looked_at = {}, len(self._attributes)
+        found = self._selected.get(name)
+        if found is None:
+            known = list(self._attributes)
+            found = frozenset([each for each in known if self.match(name, each).selected])
+            self._selected[name] = found
+        return found
 
-    def wishes(self, classes: tuple[tuple[str, int], ...]) -> list[Wish]:
+    def wishes(self, classes: Classes) -> list[Wish]:
         """What is asked of a node's devices."""
-        return [Wish(name, milli, self.selected_by(name)) for name, milli in classes]
+        return [Wish(name, milli, self.selected(name)) for name, milli in classes]
 
-    def needs(self, classes: tuple[tuple[str, int], ...]) -> list[Need]:
+    def needs(self, classes: Classes) -> list[Need]:
         """What every node that can give these classes has; also what several of them need together."""
         if not classes:
             return []
-        whole = [(name, milli) for name, milli in classes if milli % UNIT == 0]
-        found = [self._need([name], milli, whole=False) for name, milli in classes if milli % UNIT]
-        sizes = range(1, len(whole) + 1) if len(whole) <= MAX_UNITED else (1, len(whole))
+        found = [
+            Need(f"{CLASS}{name}", self.selected(name), milli % UNIT == 0, milli) for name, milli in classes
+        ]
+        whole = [each for each in found if each.whole]
+        sizes = range(2, len(whole) + 1) if len(whole) <= MAX_UNITED else (len(whole),)
         for size in sizes:
             for together in combinations(whole, size):
-                names = [name for name, _ in together]
-                found.append(self._need(names, sum(milli for _, milli in together), whole=True))
+                united = frozenset().union(*[each.signatures for each in together])
+                found.append(Need("", united, True, sum([each.amount for each in together])))
         return found
 
-    def _need(self, names: list[str], milli: int, *, whole: bool) -> Need:
-        key = "|".join(sorted(f"{name} {self._uid(name)}" for name in names)) + ("" if whole else " part")
-        dimension = f"{CLASS}{names[0]}" if len(names) == 1 else key
-        return Need(key, dimension, whole, milli, self.selected_by(*names))
-
-    def _uid(self, name: str) -> str:
-        known = self.classes.get(name)
-        return "" if known is None else known.uid
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The signatures that any of some classes selects. A class that is not there selects nothing."""
-
-    book: ClassBook
-    names: tuple[str, ...]
-
-    def __contains__(self, signature: object) -> bool:
-        book = self.book
-        return any(name in book.classes and book.match(name, str(signature)).selected for name in self.names)
+    def with_all_needs(self, needs: Sequence[Need]) -> Sequence[Need]:
+        """These, and whole units of every class there is: sooner or later somebody asks for each."""
+        found = {need.key: need for need in needs}
+        for name in self.classes:
+            if len(found) >= MAX_FORESEEN:
+                break
+            need = Need(f"{CLASS}{name}", self.selected(name), whole=True, amount=UNIT)
+            found.setdefault(need.key, need)
+        return list(found.values())
 
 
-NO_CLASSES = ClassBook({}, lambda _: {})
+NO_CLASSES = ClassBook({}, {})

@@ -7,7 +7,16 @@ from rm_service.domain import client_operations as op
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import end
-from rm_service.domain.node_life import DRAINING, LOST, NOT_READY, find, next_target, not_own, set_room
+from rm_service.domain.node_life import (
+    DRAINING,
+    LOST,
+    NOT_READY,
+    find,
+    next_target,
+    not_own,
+    set_room,
+    unknown,
+)
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.registrations import Node
 from rm_service.domain.view import View
@@ -64,7 +73,7 @@ def update(view: View, operation: op.UpdateNode) -> Outcome:
     """Take over what changed: the whole map of attributes, amounts that may fall below what is used."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition, operation.client)
     account, node = found
     if node.client != operation.client.id:
         return not_own(node)
@@ -87,7 +96,7 @@ def decommission(view: View, operation: op.DecommissionNode) -> Outcome:
     """Take a node away: what runs there ends, its client is told."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition, operation.client)
     account, node = found
     if node.client != operation.client.id:
         return not_own(node)
@@ -113,11 +122,6 @@ def _take_part(view: View, operation: op.CreateNode, node: Node) -> Outcome:
         answer=answers.accepted_node(node.instance),
     )
     return Done(node=node, repeated=True)
-
-
-def unknown(instance: str, partition: str) -> Refused:
-    detail = f"failed to find node {instance} in partition {partition}"
-    return Refused(Code.UNKNOWN_NODE, detail, label={"node": instance, "partition": partition})
 
 
 def _closed(closed: str | None, *, ready: bool | None) -> str | None:

@@ -30,6 +30,7 @@ _FIELDS = (
     "even_with",
     "external",
     "thresholds",
+    "counts",
 )
 
 
@@ -60,6 +61,8 @@ class DeclaredRule:
     external: str | None = None
     thresholds: tuple[tuple[str, int], ...] = ()
     """Dimension and percentage of the total."""
+    counts: str | None = None
+    """The dimension in which each application counts as one, unless it says how many it is."""
 
 
 def limit_rule_name(keys: frozenset[str]) -> str:
@@ -88,16 +91,18 @@ def read_rule(document: object, path: str) -> DeclaredRule:
     if not keys:
         raise RuleError(f"{path}.keys", "must name at least one tag key")
     kind = _read_kind(fields.get("kind"), f"{path}.kind")
+    dimensions = _read_dimensions(fields.get("dimensions"), f"{path}.dimensions")
     return DeclaredRule(
         name=_read_name(fields.get("name"), keys, f"{path}.name"),
         keys=keys,
         kind=kind,
-        dimensions=_read_dimensions(fields.get("dimensions"), f"{path}.dimensions"),
+        dimensions=dimensions,
         separators=_read_separators(fields.get("hierarchical"), keys, f"{path}.hierarchical"),
         unless=_read_unless(fields.get("unless"), keys, f"{path}.unless"),
         even_with=read_tag_keys(fields.get("even_with"), f"{path}.even_with", MAX_RULE_KEYS),
         external=_read_external(fields.get("external"), kind, f"{path}.external"),
         thresholds=_read_thresholds(fields.get("thresholds"), kind, f"{path}.thresholds"),
+        counts=_read_counts(fields.get("counts"), dimensions, f"{path}.counts"),
     )
 
 
@@ -116,6 +121,8 @@ def write_rule(rule: DeclaredRule) -> dict[str, object]:
         document["external"] = rule.external
     if rule.thresholds:
         document["thresholds"] = dict(rule.thresholds)
+    if rule.counts:
+        document["counts"] = rule.counts
     return document
 
 
@@ -140,6 +147,7 @@ def check_together(rules: Sequence[DeclaredRule], path: str) -> None:
             ("unless", earlier.unless != rule.unless),
             ("even_with", earlier.even_with != rule.even_with),
             ("thresholds", earlier.thresholds != rule.thresholds),
+            ("counts", earlier.counts != rule.counts),
         ):
             if differs:
                 raise RuleError(
@@ -219,6 +227,15 @@ def _read_external(document: object, kind: Kind, path: str) -> str | None:
     if kind is not Kind.CAPACITY:
         raise RuleError(path, "only a capacity rule can have its capacity from outside")
     return read_tag_key(document, path)
+
+
+def _read_counts(document: object, dimensions: Sequence[str], path: str) -> str | None:
+    if document is None:
+        return None
+    dimension = read_tag_key(document, path)
+    if dimensions and not selects(dimensions, dimension):
+        raise RuleError(path, f"{dimension!r} is not among the dimensions that the rule charges")
+    return dimension
 
 
 def _read_thresholds(document: object, kind: Kind, path: str) -> tuple[tuple[str, int], ...]:

@@ -19,14 +19,15 @@ def follow(view: "View", before: Application | None, after: Application) -> None
         return
     view.changed_claims.add(after.id)
     for application, change, units in ((before, given_back_by, held), (after, taken_by, after.devices_now)):
-        account = None if application is None else _node_of(view, application)
+        account = None if application is None else node_of(view, application.label_ids)
         if account is not None and units:
             set_devices(view, account, change(account.balance.devices or (), units))
 
 
-def _node_of(view: "View", application: Application) -> Account | None:
-    for account in view.accounts_of(application.label_ids):
-        if account.balance.devices is not None:
+def node_of(view: "View", label_ids: tuple[int, ...]) -> Account | None:
+    """The node among these labels, with or without devices."""
+    for account in view.accounts_of(label_ids):
+        if account.is_capacity and "node" in account.label.tags:
             return account
     return None
 
@@ -34,7 +35,7 @@ def _node_of(view: "View", application: Application) -> Account | None:
 def set_devices(view: "View", account: Account, devices: tuple[Device, ...] | None) -> None:
     balance, before = account.balance, account.balance.devices
     balance.devices = devices
-    view.changed_devices.add(account.label.id)
+    view.changed_accounts.add(account.label.id)
     view.unsynced.add(account.label.id)
 
     def restore() -> None:

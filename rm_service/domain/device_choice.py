@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
-from rm_service.domain.class_book import CLASS
+from rm_service.domain.class_book import CLASS, ClassBook
 from rm_service.domain.client_operations import Ask, Placement
+from rm_service.domain.device_changes import node_of
 from rm_service.domain.device_selection import (
     UNIT,
     Device,
     Held,
     Wish,
-    check_wishes,
     choose,
     free_units,
     largest_fraction,
@@ -25,16 +25,14 @@ def class_amounts(placement: Placement) -> Amounts:
     return {f"{CLASS}{name}": milli for name, milli in placement.classes}
 
 
-def ask_by_class(view: View, ask: Ask) -> Ask:
-    """An ask whose resource may name classes, as the Scheduler Interface has them: so many whole devices.
-
-    Raises ClassesError.
-    """
-    known = view.lookup.classes().classes
+def ask_by_class(ask: Ask, book: ClassBook) -> Ask:
+    """An ask whose resource may name classes, as the Scheduler Interface has them: so many whole devices."""
+    known = book.classes
     if not known or known.keys().isdisjoint(ask.resource):
         return ask
-    classes = tuple([(name, amount * UNIT) for name, amount in ask.resource.items() if name in known and amount])
-    check_wishes([Wish(name, milli, ()) for name, milli in classes])
+    classes = tuple(
+        [(name, amount * UNIT) for name, amount in ask.resource.items() if name in known and amount]
+    )
     pool = "" if ask.tags.get("nodePool") == "shared" else ask.tags.get("partition", "")
     placement = replace(ask.placement or Placement(partition=pool), classes=classes, devices=ask.devices)
     resource = {name: amount for name, amount in ask.resource.items() if name not in known}
@@ -57,10 +55,7 @@ def choose_devices(
 ) -> tuple[Held, ...] | list[Shortfall]:
     """Units of the devices of the node among these labels; or what is short there."""
     wishes = view.lookup.classes().wishes(placement.classes)
-    accounts = view.accounts_of(label_ids)
-    node = next(
-        (account for account in accounts if "node" in account.label.tags and account.is_capacity), None
-    )
+    node = node_of(view, label_ids)
     if node is None:
         return []
     devices = node.balance.devices or ()

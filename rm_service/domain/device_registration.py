@@ -6,7 +6,7 @@ from dataclasses import replace
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import negative
 from rm_service.domain.application import HOLDING, Application
-from rm_service.domain.device_changes import set_devices
+from rm_service.domain.device_changes import node_of, set_devices
 from rm_service.domain.device_selection import Device
 from rm_service.domain.devices import Signatures, relabelled
 from rm_service.domain.events import Kind
@@ -31,6 +31,16 @@ def register_devices(
         application = view.applications[application_id]
         if application.state in HOLDING and any(each.device in changed for each in application.devices):
             _book_anew(view, application, devices)
+
+
+def under_present_signatures(view: View, application: Application) -> Application:
+    """An application that comes back to devices which may have other attributes by now."""
+    node = node_of(view, application.label_ids)
+    devices = () if node is None else node.balance.devices or ()
+    anew = replace(application, devices=relabelled(application.devices, devices))
+    if anew.devices != application.devices:
+        anew.label_ids = view.lookup.labels_of(anew.tags, anew.device_amounts)
+    return anew
 
 
 def _book_anew(view: View, application: Application, devices: Sequence[Device]) -> None:

@@ -122,17 +122,21 @@ def relabelled(held: Sequence[Held], devices: Sequence[Device]) -> tuple[Held, .
     )
 
 
-def read_devices(document: Sequence[Sequence[Any]] | None) -> tuple[Device, ...] | None:
+def read_devices(document: Sequence[Mapping[str, Any]] | None) -> tuple[Device, ...] | None:
     """The devices of a node's balance as its row has them."""
     if document is None:
         return None
-    return tuple([Device(name, signature, count, dict(taken)) for name, signature, count, taken in document])
-
-
-def write_devices(devices: Sequence[Device] | None) -> list[list[Any]] | None:
-    if devices is None:
-        return None
-    return [[each.name, each.signature, each.count, sorted(each.taken.items())] for each in devices]
+    return tuple(
+        [
+            Device(
+                each["name"],
+                each["signature"],
+                each["count"],
+                {int(unit): milli for unit, milli in each["taken"].items()},
+            )
+            for each in document
+        ]
+    )
 
 
 def read_held(document: Sequence[Mapping[str, Any]] | None) -> tuple[Held, ...]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rm_service.domain.accounts import Account, Observation
-from rm_service.domain.amounts import NOTHING, Amounts, minus, negative, plus
-from rm_service.domain.application import HOLDING, SECOND, Application, Instant, State
+from rm_service.domain.amounts import NOTHING, Amounts, least, minus, negative, plus
+from rm_service.domain.application import HOLDING, SECOND, Application, External, Instant, State
 
 if TYPE_CHECKING:
     from rm_service.domain.view import View
@@ -23,28 +23,27 @@ MOST_ENDED = 16
 
 
 def follow(view: "View", before: Application | None, after: Application) -> None:
-    """Keep count of what is shown of an application, and of what it leaves behind."""
+    """Keep count of what is shown of an application, and of what it leaves behind when it ends."""
     if after.external is not None:
         _see(view, before, after)
-    if before is not None and before.state in HOLDING:
+    if before is not None and before.state in HOLDING and after.state not in HOLDING:
         places = [each for each in view.accounts_of(before.label_ids) if each.balance.observation is not None]
-        left = left_behind(before, after) if places else NOTHING
-        if left:
-            for account in places:
-                _leave(view, account, account.charge(left))
+        left = left_behind(before) if places else NOTHING
+        for account in places if left else ():
+            _leave(view, account, account.charge(left))
 
 
-def left_behind(before: Application, after: Application) -> Amounts:
-    """What an application gives back that it had in use and that was not shown.
+def left_behind(application: Application) -> Amounts:
+    """What an application had in use that was not shown.
 
-    A lock that was never used has started nothing, as far as is known; what it first reports to use is what
-    it has started.
+    A lock that was never used has started nothing, as far as anybody has said or seen.
     """
-    if before.state is State.LOCKED and (before.external is None or after.state is State.USED):
+    external = application.external or External()
+    if application.state is State.LOCKED and application.external is None:
         return NOTHING
-    shown = NOTHING if before.external is None else before.external.shown
-    was, now = _unseen(before, shown), _unseen(after, shown)
-    return {name: amount - now.get(name, 0) for name, amount in was.items() if amount > now.get(name, 0)}
+    held = application.locked_now or application.used_now
+    unseen = minus(held, least(held, external.shown))
+    return {name: amount for name, amount in unseen.items() if amount > 0}
 
 
 def outlasting(observation: Observation, now: Instant, look: Instant | None) -> Observation:
@@ -78,11 +77,6 @@ def _count_seen(view: "View", label_ids: tuple[int, ...], more: Amounts) -> None
             for name, amount in account.charge(more).items():
                 seen[name] = seen.get(name, 0) + amount
             view.changed_accounts.add(account.label.id)
-
-
-def _unseen(application: Application, shown: Amounts) -> Amounts:
-    held = application.locked_now or application.used_now
-    return {name: amount - shown.get(name, 0) for name, amount in held.items() if amount > shown.get(name, 0)}
 
 
 def _leave(view: "View", account: Account, amounts: Amounts) -> None:

@@ -66,6 +66,10 @@ class LabelRule:
     """Dimensions with a percentage of the total: an application that may as well go elsewhere does so before
     it is exceeded here.
     """
+    counts: str | None = None
+    """The dimension in which each application that is charged here counts as one. A label whose total does
+    not name it takes any number of them.
+    """
     _verdicts: _Verdicts = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,6 +120,7 @@ class LabelRules:
         )
         self._by_keys = {rule.keys: rule for rule in self.rules}
         self.external = tuple([rule for rule in self.rules if rule.external is not None])
+        self._counting = tuple([rule for rule in self.rules if rule.counts is not None])
         self.keys: tuple[str, ...] = tuple(sorted(frozenset().union(*self._named_keys())))
         """Every tag key on which it depends what is charged."""
         # A label is made once for each combination of values, not once an application: this is the hot path.
@@ -152,6 +157,19 @@ class LabelRules:
         if len(labels) > MAX_LABELS:
             raise TagError("", f"are charged to {len(labels)} labels, at most {MAX_LABELS} are allowed")
         return tuple(labels)
+
+    def counted(self, choices: Sequence[Tags], resource: Amounts) -> Amounts:
+        """What is asked for, with one application in each dimension in which a label of any of these tags
+        counts them; a dimension that it names is kept. The same object where nothing is added.
+        """
+        ones = {
+            rule.counts: 1
+            for rule in self._counting
+            if rule.counts is not None
+            and rule.counts not in resource
+            and any(rule.applies(tags.keys()) for tags in choices)
+        }
+        return {**resource, **ones} if ones else resource
 
     def levels(self, key: str, value: str) -> tuple[str, ...]:
         """The values that a tag is charged under.
@@ -252,4 +270,5 @@ def _merged(group: Sequence[DeclaredRule]) -> LabelRule:
         even_with=strongest.even_with,
         external=next((rule.external for rule in group if rule.external), None),
         thresholds=strongest.thresholds,
+        counts=strongest.counts,
     )

@@ -8,6 +8,7 @@ from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Shortfall
 from rm_service.domain.amounts import Amounts, minus, negative, same, without_zeros
 from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, External, Standing, State
 from rm_service.domain.clients import Phase, Termination
+from rm_service.domain.device_registration import under_present_signatures
 from rm_service.domain.events import Kind
 from rm_service.domain.judging import ARRIVAL, judge
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
@@ -78,6 +79,8 @@ def not_usable(view: View, application: Application) -> Refused | None:
 
 def book_use(view: View, application: Application, actual: Amounts, *, report: bool = False) -> Application:
     """Book `actual` as used instead of what the application held. A report may go over the limit."""
+    if application.state is State.LOST and application.devices:
+        application = under_present_signatures(view, application)
     first = application.state is not State.USED
     kind = Kind.APPLICATION_USED if first else Kind.APPLICATION_ADJUSTED
     if application.state is State.LOST:
@@ -154,7 +157,7 @@ def reclaim(view: View, operation: op.Reclaim) -> Outcome:
     if application.client is not None and application.state is State.USED:
         return Done(application=_time_over(view, application))
     state, reason = {
-        State.WAITING: (State.EXPIRED, "no room within the wait"),
+        State.WAITING: (State.EXPIRED, waited_in_vain(view, application)),
         State.LOCKED: (State.RECLAIMED, "the lock was not used within its lease"),
         State.USED: (State.EXPIRED, EXECUTION_TIMEOUT),
     }[application.state]
@@ -314,6 +317,16 @@ def insufficient(shortfalls: list[Shortfall]) -> Refused:
     closed = {"draining", "lost", "not_ready"}.issuperset(found.reason for found in shortfalls)
     code = Code.NODE_NOT_SCHEDULABLE if closed else Code.INSUFFICIENT_RESOURCES
     return Refused(code, detail, shortfalls=tuple(shortfalls))
+
+
+def waited_in_vain(view: View, application: Application) -> str:
+    """Why a wait is over; with the word under which an external place takes nothing, if one does not."""
+    for account in view.accounts_of(application.waits_on):
+        word = account.closed_at(view.now) if account.label.is_external else None
+        if word is not None:
+            place = ",".join(f"{key}={value}" for key, value in account.label.tags.items())
+            return f"no room within the wait ({place}: {word})"
+    return "no room within the wait"
 
 
 def _node_lost(view: View, application: Application) -> bool:

@@ -8,6 +8,7 @@ from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import AmountOverflowError, Amounts
 from rm_service.domain.answers import Answer
 from rm_service.domain.application import SECOND, State
+from rm_service.domain.clients import Client
 from rm_service.domain.device_registration import register_devices
 from rm_service.domain.devices import of_registered, totals, with_taken
 from rm_service.domain.events import Kind
@@ -60,7 +61,7 @@ def heartbeat(view: View, operation: op.HeartbeatNode) -> Outcome:
     """Note a sign of life: no event, only the time of the next one that is due."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition)
     account, node = found
     if account.balance.closed == LOST:
         return Refused(Code.NODE_LOST, f"node {operation.instance} is lost: it has to register again")
@@ -74,7 +75,7 @@ def drain(view: View, operation: op.DrainNode) -> Outcome:
     """Take nothing new from now on."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition, operation.client)
     if operation.client is not None and found[1].client != operation.client.id:
         return not_own(found[1])
     return _close(view, found, Kind.NODE_DRAINING, DRAINING, operation.reason)
@@ -84,7 +85,7 @@ def undrain(view: View, operation: op.UndrainNode) -> Outcome:
     """Take new work again, and let those who wait for this node look."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition, operation.client)
     if operation.client is not None and found[1].client != operation.client.id:
         return not_own(found[1])
     if operation.client is not None and found[0].balance.closed != DRAINING:
@@ -98,7 +99,7 @@ def lose(view: View, operation: op.LoseNode) -> Outcome:
     """Close a node for good; what it holds is given back by operations that follow."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition)
     account, node = found
     silent = node.deadline is not None and view.now >= node.deadline
     if account.balance.closed == LOST or (operation.only_if_silent and not silent):
@@ -118,7 +119,7 @@ def remove(view: View, operation: op.RemoveNode) -> Outcome:
     """Take the registration away. Its number stays its own if it ever comes back."""
     found = find(view, operation.instance, operation.partition)
     if found is None:
-        return _unknown(operation.instance, operation.partition)
+        return unknown(operation.instance, operation.partition)
     account, node = found
     if account.balance.applications:
         held = account.balance.applications
@@ -200,6 +201,10 @@ def not_own(node: Node) -> Refused:
     return Refused(Code.WRONG_NODE, f"node {node.instance} was not registered by this resource manager")
 
 
-def _unknown(instance: str, partition: str = "") -> Refused:
+def unknown(instance: str, partition: str = "", client: Client | None = None) -> Refused:
+    """The refusal for a node that is not there, in the words of whoever asks."""
     label = {"node": instance, "partition": partition} if partition else {"node": instance}
-    return Refused(Code.UNKNOWN_NODE, f"no node {instance} is registered", label=label)
+    detail = f"no node {instance} is registered"
+    if client is not None:
+        detail = f"failed to find node {instance} in partition {partition}"
+    return Refused(Code.UNKNOWN_NODE, detail, label=label)

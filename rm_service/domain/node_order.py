@@ -61,7 +61,8 @@ class NodeOrder:
             self._root = self._root.parts[0]
 
     def fitting(self, wanted: Vector) -> Iterator[int]:
-        """The label ids of the nodes that have all of this, in order.
+        """The label ids of the nodes that have all of this, in order. Of what may be negative more than 0 is
+        wanted; where 0 is, it is not looked at.
 
         The order must not change while the iterator is in use.
         """
@@ -183,7 +184,8 @@ class _Leaf(_Block[Vector]):
         vectors = self.parts
         found: Iterable[int] = range(len(vectors))
         for position, amount in enumerate(wanted):
-            found = [at for at in found if vectors[at][position] >= amount]
+            if amount:
+                found = [at for at in found if vectors[at][position] >= amount]
         for at in found:
             yield self.places[at][2]
         if not found:
@@ -233,7 +235,8 @@ class _Branch(_Block["_Leaf | _Branch"]):
         found = False
         parts = self.parts
         for position, amount in enumerate(wanted):
-            parts = [part for part in parts if part.most[position] >= amount]
+            if amount:
+                parts = [part for part in parts if part.most[position] >= amount]
         for part in parts:
             if not part.has_refused(wanted):
                 for label_id in part.fitting(wanted):

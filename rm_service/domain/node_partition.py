@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from rm_service.domain.amounts import Amounts
+from rm_service.domain.class_book import NO_SUPPLY, Supply
 from rm_service.domain.device_selection import Device
 from rm_service.domain.selectors import Operator, Requirement, Selector
 from rm_service.domain.tags import Tags
@@ -26,6 +27,8 @@ class Candidate:
     total: Amounts
     left: Amounts
     devices: tuple[Device, ...] | None = None
+    supply: Supply = NO_SUPPLY
+    """The same, summed up."""
     since: int = 0
     """The partition's clock when it came in with these tags."""
 
@@ -90,7 +93,9 @@ class NodePartition:
             self._dimensions.subtract(node.total.keys())
         elif left == node.left and total == node.total and devices is node.devices:
             return
-        node.total, node.left, node.devices = total, left, devices
+        node.total, node.left = total, left
+        if devices is not node.devices:
+            node.devices, node.supply = devices, Supply(devices or ())
         self._note(node.label_id)
 
     def has(self, dimension: str) -> bool:

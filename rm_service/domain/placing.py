@@ -1,11 +1,11 @@
 """Finding room: under every label of an application and, if it asks for a node, on one."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rm_service.domain.accounts import Account, Shortfall
-from rm_service.domain.amounts import Amounts, without_ports
+from rm_service.domain.amounts import NOTHING, Amounts, without_ports
 from rm_service.domain.device_choice import choose_devices, class_amounts, unknown_class
 from rm_service.domain.device_selection import Held
 from rm_service.domain.devices import amounts_of
@@ -176,9 +176,14 @@ def _choose(
 
 
 def _nodes(view: View, found: Finding, placement: Placement, resource: Amounts) -> Iterable[str]:
-    """The node that is named, or those that have room in the order of the strategy."""
+    """The node that is named, if it matches the selector; else those with room in the strategy's order."""
     named = found.tags.get("node")
-    return view.lookup.nodes_for(placement, resource) if named is None else (named,)
+    if named is None:
+        return view.lookup.nodes_for(placement, resource)
+    matching = (
+        (named,) if not placement.selector else view.lookup.nodes_for(replace(placement, classes=()), NOTHING)
+    )
+    return (node for node in matching if node == named)
 
 
 def _nowhere(view: View, pool: Account, placement: Placement, resource: Amounts) -> list[Shortfall]:

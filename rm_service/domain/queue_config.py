@@ -23,7 +23,8 @@ class QueueConfigError(ValueError):
     """A configuration is refused, whole.
 
     `path` names the place, like `partitions[0].queues[1].resources.max.memory`. Neither it nor `reason` holds
-    values of the configuration, which is secret; names of fields and resources are shown.
+    values of the configuration, which is secret. Names of fields are shown; an entry of a map whose names are
+    chosen freely is named by its position.
     """
 
     def __init__(self, path: str, reason: str) -> None:

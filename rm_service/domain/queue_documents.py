@@ -31,6 +31,7 @@ from rm_service.domain.queue_fields import (
     read_user,
     read_weight,
     read_whole,
+    resource_place,
 )
 from rm_service.domain.queue_limit_documents import read_limits
 from rm_service.domain.queue_properties import read_properties
@@ -242,9 +243,10 @@ def _read_node_sort(document: object, path: str) -> NodeSort:
     if kind not in set(NodeOrder):
         raise QueueConfigError(f"{path}.type", f"must be one of {', '.join(NodeOrder)}")
     order = NodeOrder(kind)
+    documents = read_object(fields.get("resourceweights"), f"{path}.resourceweights")
     weights = {
-        name: read_weight(weight, f"{path}.resourceweights.{name}")
-        for name, weight in read_object(fields.get("resourceweights"), f"{path}.resourceweights").items()
+        name: read_weight(weight, resource_place(f"{path}.resourceweights", at, name))
+        for at, (name, weight) in enumerate(documents.items())
     }
     return NodeSort(order, weights) if weights else NodeSort(order)
 

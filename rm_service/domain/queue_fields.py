@@ -15,6 +15,7 @@ MAX_RESOURCES = 100
 APPLICATIONS = "apps"
 """The dimension in which the ledger counts applications."""
 
+_SHOWN_RESOURCES = frozenset({"memory", "vcore", APPLICATIONS})
 _NAME = re.compile(r"[A-Za-z0-9_:#/@\-]{1,64}")
 _USER = re.compile(r"[_A-Za-z][A-Za-z0-9:#/_.@\-]*\$?")
 _GROUP = re.compile(r"[_A-Za-z][A-Za-z0-9:_.\-]*")
@@ -59,6 +60,18 @@ def read_object(document: object, path: str, known: Collection[str] | None = Non
                 place.removeprefix(".") or "config", f"unknown field; known are {', '.join(known)}"
             )
     return dict(document)
+
+
+def entry_place(path: str, at: int, name: str, shown: Collection[str]) -> str:
+    """The place of an entry of a map whose names anybody may choose: its position, if it is not `shown`."""
+    return f"{path}.{name}" if name in shown else f"{path}[{at}]"
+
+
+def resource_place(path: str, at: int | None, name: str) -> str:
+    """The place of a resource. Without a position it is that of the map, if the name is not shown."""
+    if at is None:
+        return f"{path}.{name}" if name in _SHOWN_RESOURCES else path
+    return entry_place(path, at, name, _SHOWN_RESOURCES)
 
 
 def read_list(document: object, path: str) -> list[object]:
@@ -164,12 +177,13 @@ def read_amounts(document: object, path: str) -> dict[str, int]:
     fields = read_object(document, path)
     if len(fields) > MAX_RESOURCES:
         raise QueueConfigError(path, f"at most {MAX_RESOURCES} resources are allowed")
-    for dimension, quantity in fields.items():
+    for at, (dimension, quantity) in enumerate(fields.items()):
+        here = resource_place(path, at, dimension)
         if key_fault(dimension):
             raise QueueConfigError(path, "has a resource whose name is none")
         if dimension == APPLICATIONS:
-            raise QueueConfigError(f"{path}.{dimension}", "is limited by maxapplications")
-        amounts[dimension] = read_quantity(quantity, f"{path}.{dimension}", dimension)
+            raise QueueConfigError(here, "is limited by maxapplications")
+        amounts[dimension] = read_quantity(quantity, here, dimension)
     return amounts
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from rm_service.domain.amounts import Amounts, without_zeros
 from rm_service.domain.queue_config import Queue, QueueConfigError
-from rm_service.domain.queue_fields import read_amounts, read_object
+from rm_service.domain.queue_fields import read_amounts, read_object, resource_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,17 @@ class Room:
 
     def check(self, amounts: Amounts, path: str) -> None:
         """Raise QueueConfigError where amounts go beyond."""
-        for dimension, amount in amounts.items():
+        for at, (dimension, amount) in enumerate(amounts.items()):
             if amount > self.max.get(dimension, amount):
-                raise QueueConfigError(f"{path}.{dimension}", "is more than the maximum of a queue above")
+                place = resource_place(path, at, dimension)
+                raise QueueConfigError(place, "is more than the maximum of a queue above")
 
     def check_applications(self, most: int | None, path: str) -> None:
         """Raise QueueConfigError unless a child's limit is within the parent's."""
         if self.max_applications is None:
             return
         if most is None or most > self.max_applications:
-            raise QueueConfigError(path, f"must be 1 to {self.max_applications}, what its parent allows")
+            raise QueueConfigError(path, "must be 1 at least and no more than its parent allows")
 
     def narrowed(self, amounts: Amounts, max_applications: int | None) -> "Room":
         """The room below a queue with this maximum."""
@@ -52,11 +53,12 @@ def read_resources(document: object, path: str) -> Resources:
     """Read `max` and `guaranteed`. A maximum of nothing but zeros says nothing, as in the reference."""
     fields = read_object(document, path, ("guaranteed", "max"))
     most = read_amounts(fields.get("max"), f"{path}.max")
-    guaranteed = without_zeros(read_amounts(fields.get("guaranteed"), f"{path}.guaranteed"))
-    resources = Resources(most if any(most.values()) else {}, guaranteed)
-    for dimension, amount in resources.guaranteed.items():
+    guaranteed = read_amounts(fields.get("guaranteed"), f"{path}.guaranteed")
+    resources = Resources(most if any(most.values()) else {}, without_zeros(guaranteed))
+    for at, (dimension, amount) in enumerate(guaranteed.items()):
         if amount > resources.max.get(dimension, amount):
-            raise QueueConfigError(f"{path}.guaranteed.{dimension}", "is more than the queue's own maximum")
+            place = resource_place(f"{path}.guaranteed", at, dimension)
+            raise QueueConfigError(place, "is more than the queue's own maximum")
     return resources
 
 
@@ -71,13 +73,12 @@ def check_children(queue: Queue, room: Amounts, path: str) -> None:
             shares[dimension] = shares.get(dimension, 0) + amount
     for dimension, amount in shares.items():
         if amount > queue.guaranteed.get(dimension, amount):
-            raise QueueConfigError(
-                f"{path}.resources.guaranteed.{dimension}", "is less than its children are guaranteed"
-            )
+            place = resource_place(f"{path}.resources.guaranteed", None, dimension)
+            raise QueueConfigError(place, "is less than its children are guaranteed")
         if amount > room.get(dimension, amount):
+            place = resource_place(f"{path}.resources.max", None, dimension)
             raise QueueConfigError(
-                f"{path}.resources.max.{dimension}",
-                "is less than its children are guaranteed (its own, or that of a queue above)",
+                place, "is less than its children are guaranteed (its own, or that of a queue above)"
             )
 
 

@@ -9,7 +9,7 @@ from rm_service.domain.device_choice import class_amounts
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import grant_waiting, lock
 from rm_service.domain.judging import ARRIVAL, Judgement
-from rm_service.domain.lease import CLIENT_AWAY, end, insufficient, lapsed
+from rm_service.domain.lease import CLIENT_AWAY, end, insufficient, lapsed, waited_in_vain
 from rm_service.domain.members import parent_of
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_among, read_placement, write_placement
@@ -66,7 +66,7 @@ def wake(view: View, operation: op.Wake) -> Outcome:
         application = view.applications[application_id]
         if application.state is State.WAITING and operation.label_id in application.waits_on:
             if lapsed(view, application):
-                end(view, application, State.EXPIRED, "no room within the wait")
+                end(view, application, State.EXPIRED, waited_in_vain(view, application))
             elif not _try_again(view, application, operation.label_id) and _closes(
                 view, application_id, operation.label_id
             ):

@@ -32,7 +32,8 @@ def answer_to(operation: op.DecidedOperation, reason: str) -> answers.Answer | N
     if isinstance(operation, op.AddApplication):
         return answers.rejected_application(operation.tags.get("app", ""), reason)
     if isinstance(operation, op.Ask | op.BookAllocation):
-        app, key = operation.tags.get("app", ""), str(operation.request.get("key", ""))
+        said = operation.request
+        app, key = operation.tags.get("app") or str(said.get("app", "")), str(said.get("key", ""))
         if isinstance(operation, op.Ask):
             return answers.rejected_ask(app, key, reason)
         return answers.rejected_allocation(app, key, reason)

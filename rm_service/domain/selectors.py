@@ -152,6 +152,11 @@ def parse_selector(text: str) -> Selector:
     return selector
 
 
+def one_of(key: str, *values: str) -> str:
+    """The text of the requirement that a tag has one of these values."""
+    return str(Requirement(key, Operator.IN, tuple(sorted(set(values)))))
+
+
 class _Reader:
     """Reads one text from left to right; `position` is the next character that is not read yet."""
 

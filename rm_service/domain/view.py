@@ -154,8 +154,6 @@ class View:
         self.changed_nodes: set[int] = set()
         self.changed_rooms: set[int] = set()
         """Labels beside nodes that have another total: external places, the sums of devices."""
-        self.changed_devices: set[int] = set()
-        """Nodes of whose devices something else is held, or that have others."""
         self.changed_claims: set[str] = set()
         """Applications that hold other devices than before."""
         self.signatures: dict[str, Attributes] = {}

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -44,6 +45,7 @@ class Connection(HttpToolsProtocol):
         self._head_size = 0
         self._received = 0
         self._last_request = False
+        self._lingers = False
         self._deadline: float | None = self._due()
         self.on_lost: Callable[[], None] | None = None
 
@@ -51,6 +53,22 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Around the last part of an answer. One that comes before its request is complete is no last word:
+        a client whose connection ends while it still sends is reset, and may never read the answer.
+        """
+        cycle: RequestResponseCycle = self.cycle
+        expects = any(name == b"expect" for name, _ in self.headers)  # then it does not send the rest
+        self._lingers = cycle.more_body and not cycle.keep_alive and not expects
+        if not self._lingers:
+            yield
+            return
+        cycle.keep_alive = True  # the answer has said "close" already
+        yield
+        if not self.transport.is_closing():
+            self.transport.write_eof()
 
     def cut(self) -> None:
         """Closes at once; what was written and not sent is lost."""
@@ -115,6 +133,8 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         answered = self.cycle.response_complete  # a refused body that was read to its end
         self._deadline = self._due() if answered else None
+        if self._lingers:
+            self.transport.close()
 
     def expire(self, now: float) -> None:
         """Ends a connection whose request did not arrive in time. `now` is monotonic seconds."""
@@ -154,6 +174,9 @@ class Connection(HttpToolsProtocol):
         return problem(HTTPStatus.BAD_REQUEST, "malformed_request", "This is not a valid HTTP request.")
 
     def _refuse(self, answer: Answer) -> None:
+        if self._lingers:
+            self.transport.close()
+            return
         if self._is_served() and not self.cycle.more_body:
             # An earlier request is still being answered: that answer is the connection's last.
             self.cycle.keep_alive = False

@@ -61,7 +61,8 @@ class Dispatcher:
             else:
                 headers = latin_1(result.headers)
                 await send({"type": "http.response.start", "status": result.status, "headers": headers})
-                await send({"type": "http.response.body", "body": result.body})
+                with connection.answering():
+                    await send({"type": "http.response.body", "body": result.body})
         except ClientGoneError:
             return
         except asyncio.CancelledError:
@@ -72,7 +73,8 @@ class Dispatcher:
         try:
             body = await read_body(scope, receive, self._max_body)
         except BodyTooLargeError as exc:
-            return _too_large(scope, exc)
+            route, _ = self._claim(scope, b"")
+            return _too_large(scope, exc, None if route is None else route.too_large)
         try:
             route, request = self._claim(scope, body)
             if route is None:
@@ -126,10 +128,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _too_large(scope: Scope, error: BodyTooLargeError) -> Answer:
+def _too_large(scope: Scope, error: BodyTooLargeError, said: Answer | None) -> Answer:
+    """What the route says of it, or a problem document."""
     # The connection reads the rest of the body away, so that the client gets to read this answer. A client
     # that waits for "100 Continue" sends no rest: its next request would be taken for it.
     expects = any(name == b"expect" for name, _ in scope["headers"])
     headers = [("Connection", "close")] if expects else []
+    if said is not None:
+        return Answer(said.status, [*said.headers, *headers], said.body)
     detail = f"The body exceeds {error.limit} bytes."
     return problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body_too_large", detail, headers)

@@ -39,15 +39,15 @@ class Stream:
     At most `buffer_limit` bytes wait for a slow reader: beyond that the connection is cut, and the client
     resumes where it stopped. A feeder with much to say (a resume from long ago) paces itself by `on_drain`,
     called whenever all that was pushed has been handed on. `on_close` is called once, however the stream
-    ends. Both are called on the event loop and must not block. `keep_alive` is sent once in each
-    period of the server's one timer.
+    ends. `keep_alive` is sent once in each period of the server's one timer; it may be made anew each time.
+    All three are called on the event loop and must not block.
     """
 
     def __init__(
         self,
         headers: Sequence[tuple[str, str]],
         *,
-        keep_alive: bytes = b"",
+        keep_alive: bytes | Callable[[], bytes] = b"",
         buffer_limit: int = 2**20,
         on_drain: Callable[[], None] | None = None,
         on_close: Callable[[], None] | None = None,
@@ -136,11 +136,13 @@ class StreamRoute:
 
     `matches` is asked on the event loop for every request: it must be quick and must not block. `open` runs
     on a request thread, so it may read the database; it returns a stream, a long poll, or an `Answer` to
-    refuse (400, 401) or because there is nothing to wait for.
+    refuse (400, 401) or because there is nothing to wait for. `too_large` answers a request whose body is
+    longer than the server reads; `matches` is then asked without it.
     """
 
     matches: Callable[[StreamRequest], bool]
     open: Callable[[StreamRequest], Stream | LongPoll | Answer]
+    too_large: Answer | None = None
 
 
 class StreamHub:
@@ -250,5 +252,6 @@ class StreamHub:
         self._loop.call_later(self._keep_alive_seconds / TURNS, self._tick)
         self._turns.rotate(-1)
         for stream in self._turns[-1]:
-            if stream.keep_alive:
-                stream.push(stream.keep_alive)
+            chunk = stream.keep_alive() if callable(stream.keep_alive) else stream.keep_alive
+            if chunk:
+                stream.push(chunk)

@@ -99,5 +99,5 @@ def _snapshot(readers: Engine) -> Iterator[Connection]:
 
 
 def _over_limit(account: Account) -> OverLimit | None:
-    excess = {dimension: -left for dimension, left in account.left().items() if left < 0}
+    excess = account.excess()
     return OverLimit(account.label.tags, excess) if excess else None

@@ -13,6 +13,7 @@ from rm_service.domain.amounts import NOTHING, Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.class_book import ClassBook
 from rm_service.domain.decide import decide, decide_together
+from rm_service.domain.device_choice import ask_by_class
 from rm_service.domain.devices import Signatures, device_labels
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex, prefer_image
@@ -118,13 +119,13 @@ class Batch:
 
     def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
         """As Lookup says."""
-        fitting = self._index().fitting(placement, self._on_a_node(placement, resource))
+        fitting = self._index().fitting(placement, on_a_node(self.book, placement, resource))
         for candidate in prefer_image(fitting, placement.image) if placement.image else fitting:
             yield candidate.instance
 
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         """As Lookup says."""
-        return self._index().rooms(placement, self._on_a_node(placement, resource))
+        return self._index().rooms(placement, on_a_node(self.book, placement, resource))
 
     def pools(self) -> Sequence[Account]:
         """As Lookup says."""
@@ -173,10 +174,6 @@ class Batch:
             self._watching = True
         self.watch.sync(self.view)
         return self.watch.index
-
-    def _on_a_node(self, placement: op.Placement, resource: Amounts) -> Amounts:
-        rule = self.book.rules.rule_for(PARTITION_NODE_KEYS if placement.partition else NODE_KEYS)
-        return without_ports(resource if rule is None else rule.charge(resource))
 
     def _resolve(self, several_tags: Iterable[Tags]) -> None:
         """Make sure that every label these tags are charged to has a number."""
@@ -267,7 +264,7 @@ class Batch:
         """Read ahead the nodes that placements will most likely choose; it costs time if they do not."""
         for (placement, resource), count in self._placed.items():
             several = count if placement.strategy in {"spread", "fair"} else min(count, PACKED)
-            asked = self._on_a_node(placement, dict(resource))
+            asked = on_a_node(self.book, placement, dict(resource))
             likely = islice(self.watch.index.fitting(placement, asked), several)
             self.wanted.label_ids.update(candidate.label_id for candidate in likely)
 
@@ -333,3 +330,25 @@ def pool_tags(placement: op.Placement) -> dict[str, str]:
         name = f"{name} classes {','.join(sorted(each for each, _ in placement.classes))}"
     pool = {POOL_KEY: name}
     return {**pool, "partition": placement.partition} if placement.partition else pool
+
+
+def on_a_node(book: RuleBook, placement: op.Placement, resource: Amounts) -> Amounts:
+    """The part of what is asked for that a node has to have."""
+    rule = book.rules.rule_for(PARTITION_NODE_KEYS if placement.partition else NODE_KEYS)
+    return without_ports(resource if rule is None else rule.charge(resource))
+
+
+def asks_for_nodes(group: Group) -> bool:
+    """Whether any of these operations asks for a node."""
+    return any(
+        isinstance(each, op.Apply | op.Ask) and each.placement is not None for each in group.operations
+    )
+
+
+def asked_of_nodes(group: Group, book: RuleBook) -> Iterator[tuple[op.Placement, Amounts]]:
+    """What is asked of a node by each operation that asks for one."""
+    for each in group.operations:
+        if isinstance(each, op.Ask):
+            each = ask_by_class(each, book.classes)  # noqa: PLW2901
+        if isinstance(each, op.Apply | op.Ask) and each.placement is not None and "node" not in each.tags:
+            yield each.placement, on_a_node(book, each.placement, each.resource)

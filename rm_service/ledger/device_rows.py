@@ -1,20 +1,13 @@
-"""Writing down what changed about devices: what nodes have, what is held of it, what signatures mean."""
+"""Writing down what changed about devices: which units are held, and what signatures mean."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from rm_service.domain.device_attributes import write_attributes
-from rm_service.domain.devices import write_devices
+from rm_service.domain.device_changes import node_of
 from rm_service.domain.view import View
 from rm_service.ledger.documents import to_json
 from rm_service.ledger.turn import Turn
-
-
-@dataclass(frozen=True, slots=True)
-class _Devices:
-    label_id: int
-    devices: list[list[Any]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +27,11 @@ class _Claim:
 
 
 def write_device_changes(turn: Turn, view: View) -> None:
-    """Write every change of a view that concerns devices. The balances themselves have their rows already."""
+    """Write every change of a view that concerns devices, beside the balances of nodes."""
     texts = turn.texts
     turn.write(
         texts.insert_signatures,
         [_Signature(name, write_attributes(attributes)) for name, attributes in view.signatures.items()],
-    )
-    turn.write(
-        texts.update_devices,
-        [
-            _Devices(label_id, write_devices(view.accounts[label_id].balance.devices))
-            for label_id in view.changed_devices
-        ],
     )
     if view.changed_claims:
         turn.execute(texts.delete_claims, to_json(sorted(view.changed_claims)))
@@ -57,11 +43,9 @@ def _claims(view: View) -> Iterator[_Claim]:
         application = view.applications.get(application_id)
         if application is None or not application.devices_now:
             continue
-        label_id = next(
-            account.label.id
-            for account in view.accounts_of(application.label_ids)
-            if account.balance.devices is not None
-        )
+        node = node_of(view, application.label_ids)
+        if node is None:
+            continue  # other rules charge no node any more
         for held in application.devices_now:
             for unit, milli in held.units:
-                yield _Claim(application.id, label_id, held.device, unit, held.resource_class, milli)
+                yield _Claim(application.id, node.label.id, held.device, unit, held.resource_class, milli)

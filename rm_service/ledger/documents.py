@@ -23,11 +23,11 @@ _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def to_json(value: object) -> str:
-    """The value as JSON; dataclasses become objects with their fields.
+    """The value as JSON; dataclasses become objects with their fields, keys become texts.
 
     No database takes the character NUL, which other people's texts may hold: U+FFFD stands in its place.
     """
-    text = orjson.dumps(value).decode()
+    text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     return _NUL.sub(r"\1\\ufffd", text) if r"\u0000" in text else text
 
 

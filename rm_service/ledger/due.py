@@ -12,6 +12,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, literal_column, te
 
 from rm_service.domain.application import Instant
 from rm_service.domain.clients import Client
+from rm_service.domain.external_changes import GONE_AFTER
 
 BOUND = 500
 """The most that is named of each kind; the rest is named by the next look."""
@@ -22,6 +23,12 @@ _STRANDED = (
 )
 _UNREPORTED = "SELECT rm_id, registration FROM si_client WHERE resync_until <= {now} ORDER BY resync_until"
 _CLIENTS = "SELECT rm_id, state, seen_at FROM si_client WHERE state = '{state}' ORDER BY seen_at"
+_WOKEN = (
+    "SELECT label_id FROM balance WHERE wake UNION SELECT label_id FROM balance"
+    " WHERE first_priority IS NOT NULL AND observation IS NOT NULL AND ({ended_at} <= {now} - "
+    f"{GONE_AFTER}"
+    " OR ({stale_at} <= {now} AND {ignored}))"
+)
 _PARTS = {
     "applications": ("d.id", "SELECT id FROM application WHERE deadline <= {now} ORDER BY deadline"),
     "nodes": (
@@ -29,7 +36,7 @@ _PARTS = {
         "SELECT instance, partition FROM node WHERE deadline <= {now} ORDER BY deadline",
     ),
     "engines": ("d.instance", "SELECT instance FROM engine WHERE deadline <= {now} ORDER BY deadline"),
-    "woken": ("d.label_id", "SELECT label_id FROM balance WHERE wake"),
+    "woken": ("d.label_id", _WOKEN),
     "stranded": ("{array}(d.id, d.instance, d.reason)", _STRANDED),
     "running": ("{array}(d.rm_id, d.state, d.seen_at)", _CLIENTS.format(state="running")),
     "paused": ("{array}(d.rm_id, d.state, d.seen_at)", _CLIENTS.format(state="paused")),
@@ -44,6 +51,9 @@ _WORDS = {
             " ON a.finished_at IS NULL AND a.tags @> jsonb_build_object('node', n.instance)"
             " AND coalesce(a.tags ->> 'partition', '') = n.partition"
         ),
+        "ended_at": "CAST(observation -> 'ended' -> 0 ->> 0 AS bigint)",
+        "stale_at": "CAST(observation ->> 'stale_at' AS bigint)",
+        "ignored": "observation ->> 'ignored_when_stale' = 'true'",
         "array": "json_build_array",
         "gather": "json_agg",
     },
@@ -56,6 +66,9 @@ _WORDS = {
             " CROSS JOIN application AS a ON a.id = t.application_id"
             " AND coalesce(a.tags ->> 'partition', '') = n.partition"
         ),
+        "ended_at": "json_extract(observation, '$.ended[0][0]')",
+        "stale_at": "json_extract(observation, '$.stale_at')",
+        "ignored": "json_extract(observation, '$.ignored_when_stale')",
         "array": "json_array",
         "gather": "json_group_array",
     },
@@ -101,7 +114,9 @@ class Due:
     unreported: tuple[Client, ...]
     """Clients whose time is over to report again what they had before they registered anew."""
     woken: tuple[int, ...]
-    """Ids of labels whose queue is marked to be looked at."""
+    """Ids of labels whose queue is to be looked at: it is marked, or the place is judged in another way since
+    some moment without anybody having done anything.
+    """
 
 
 def due_statement(dialect: str) -> str:

@@ -2,19 +2,26 @@
 
 from collections.abc import Collection, Iterable
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from rm_service.domain.accounts import Balance
+from rm_service.domain.amounts import Amounts
 from rm_service.domain.events import Kind
+from rm_service.domain.operations import Placement
 from rm_service.domain.placement import NodeIndex
 from rm_service.domain.view import View
 from rm_service.ledger import tables
 from rm_service.ledger.class_rows import learn_signatures
+from rm_service.ledger.queries.events import last_seq
 from rm_service.ledger.rulebook import Labels, RuleBook
 from rm_service.ledger.turn import Turn, Wanted
 
 MAX_BEHIND = 5_000
 """More events than this are not followed one by one: all nodes are read again."""
+
+
+CHUNK = 1_000
+"""Nodes are read so many at a time: PostgreSQL takes the turn from who is silent for long."""
 
 
 class NodeWatch:
@@ -24,6 +31,30 @@ class NodeWatch:
         self.index = NodeIndex()
         self._seq: int | None = None
         self._spoilt: set[int] = set()
+
+    def prepare(
+        self,
+        connection: Connection,
+        book: RuleBook,
+        labels: Labels,
+        wanted: Iterable[tuple[Placement, Amounts]],
+    ) -> None:
+        """Before a turn: read all nodes if they are not known, and put them in the orders that are asked for.
+
+        It takes long where nodes are many, and nobody waits for it who has the turn.
+        """
+        wanted = list(wanted)
+        if not wanted:
+            return
+        if self._seq is None:
+            with connection.begin():
+                seq = last_seq(connection)
+                self.index = NodeIndex()
+                self._read(Turn(connection), None, book, labels)
+                self._seq = seq
+        self.index.classes = book.classes
+        for placement, resource in wanted:
+            next(self.index.fitting(placement, resource), None)
 
     def catch_up(self, turn: Turn, seq: int, book: RuleBook, labels: Labels) -> None:
         """Follow the events up to `seq`, the head of this turn."""
@@ -75,14 +106,16 @@ class NodeWatch:
         ids = select(tables.node.c.label_id).where(~tables.node.c.removed)
         if touched is not None:
             ids = select(tables.node.c.label_id).where(tables.node.c.label_id.in_(touched))
-        label_ids = set(turn.connection.execute(ids).scalars())
-        rows = turn.read(Wanted(label_ids=label_ids, node_label_ids=label_ids))
-        for label_id, (key, tags) in labels.of_ids(turn.connection, book.not_met(label_ids)).items():
-            book.learn(label_id, key, tags)
-        accounts = {balance.label_id: book.account(balance) for balance in rows.balances}
-        know_devices(turn, book, rows.balances)
-        for node in rows.nodes:
-            self.index.put(node, accounts[node.label_id])
+        found = sorted(turn.connection.execute(ids).scalars())
+        for first in range(0, len(found), CHUNK):
+            label_ids = set(found[first : first + CHUNK])
+            rows = turn.read_rows(Wanted(label_ids=label_ids, node_label_ids=label_ids))
+            for label_id, (key, tags) in labels.of_ids(turn.connection, book.not_met(label_ids)).items():
+                book.learn(label_id, key, tags)
+            accounts = {balance.label_id: book.account(balance) for balance in rows.balances}
+            know_devices(turn, book, rows.balances)
+            for node in rows.nodes:
+                self.index.put(node, accounts[node.label_id])
 
 
 def know_devices(turn: Turn, book: RuleBook, balances: Iterable[Balance]) -> None:

@@ -94,7 +94,7 @@ def read_rule_book(connection: Connection, signatures: dict[str, Attributes] | N
     registrations = {row.rm_id: row.registration for row in clients}
     signatures = {} if signatures is None else signatures
     learn_signatures(connection, signatures)
-    classes = ClassBook(read_classes(connection), signatures.__getitem__)
+    classes = ClassBook(read_classes(connection), signatures)
     return RuleBook(
         epoch,
         Conversions.from_document(document["conversions"]),

@@ -14,7 +14,7 @@ HEADS_READ = HEADS + 1
 """One more than a wake looks at, to know whether there are others."""
 
 _BALANCE_READ = tuple(column.name for column in fields(Balance))
-_BALANCE_WRITTEN = ("locked", "used", "applications", "wake", "seen")
+_BALANCE_WRITTEN = ("locked", "used", "applications", "wake", "seen", "devices")
 _ROOM_WRITTEN = ("total", "protected", "closed", "observation")
 _APPLICATION = tuple(column.name for column in fields(Application))
 _APPLICATION_FIXED = {
@@ -145,7 +145,6 @@ class Statements:
         self.insert_intervals = documents.insert(tables.application_interval, _INTERVAL)
         self.update_balances = documents.update(tables.balance, "label_id", _BALANCE_WRITTEN)
         self.update_rooms = documents.update(tables.balance, "label_id", _ROOM_WRITTEN)
-        self.update_devices = documents.update(tables.balance, "label_id", ("devices",))
         self.insert_signatures = documents.insert(
             tables.device_signature, ("name", "attributes"), "ON CONFLICT DO NOTHING"
         )

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND, Instant
 from rm_service.domain.clients import ClientState
-from rm_service.domain.outcomes import Done
+from rm_service.domain.outcomes import Done, Refused
 from rm_service.ledger.due import Due, read_due
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
 from rm_service.ledger.ledger import Ledger
@@ -65,11 +65,15 @@ class SweepReport:
     unreported: int = 0
     """Applications and nodes given up because their client, registered anew, did not report them again."""
     woken: int = 0
-    """Labels whose queue was looked at because whoever marked it did not."""
+    """Labels whose queue was looked at because whoever marked it did not, or because time has passed there."""
     shifted: Instant = 0
     """By how much the deadlines were moved after an absence of the service, in microseconds."""
     checkpoint: bool = False
     seconds: float = 0
+
+    def ended(self) -> int:
+        """How much was ended in all; each step of an end that has several counts."""
+        return self.applications + self.nodes + self.engines + self.stranded + self.unreported
 
 
 class Sweeper:
@@ -93,6 +97,8 @@ class Sweeper:
         self._last_success: float | None = None
         self._partitions_made: date | None = None
         self._away = False
+        self._refused = ""
+        """Why something did not end in the last round, as far as a reason was given."""
         self._stopping = Event()
         self._sweeping = Lock()
         self._scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone=UTC)
@@ -188,13 +194,17 @@ class Sweeper:
             self._last_success = time.monotonic()
             if not _anything(due) or self._stopping.is_set():
                 return due
-            self._round(due, report)
-            before, due = due, self._look()
-            if _same(before, due):
-                _log.error("due_but_not_ended", applications=due.applications[:5], nodes=due.nodes[:5])
+            before, changed = due, self._round(due, report)
+            due = self._look()
+            if not changed and _same(before, due):
+                reason = self._refused or "nothing came of it"
+                left = {"applications": due.applications[:5], "nodes": due.nodes[:5]}
+                _log.error("due_but_not_ended", reason=reason, **left)
                 return due
 
-    def _round(self, due: Due, report: SweepReport) -> None:
+    def _round(self, due: Due, report: SweepReport) -> bool:
+        """Whether anything came of it."""
+        before, self._refused = report.ended(), ""
         silent = "no heartbeat before its deadline"
         report.nodes += self._submit(
             [
@@ -215,10 +225,12 @@ class Sweeper:
         report.stranded += self._submit(stranded)
         for client in due.unreported:
             report.unreported += give_up_unreported(self._ledger, client)
+        return report.ended() > before
 
     def _submit(self, operations: Sequence[op.DecidedOperation]) -> int:
         """Carry them out; how many changed something."""
         outcomes = self._ledger.submit(operations) if operations else []
+        self._refused = next((each.detail for each in outcomes if isinstance(each, Refused)), self._refused)
         return sum(isinstance(outcome, Done) and not outcome.repeated for outcome in outcomes)
 
     def _look_after_clients(self, due: Due, report: SweepReport) -> None:
@@ -260,7 +272,7 @@ def _anything(due: Due) -> bool:
 
 
 def _same(before: Due, after: Due) -> bool:
-    """Whether a round changed nothing, and so the next one would not either."""
+    """Whether just the same is due as before."""
     return _anything(after) and _parts(before) == _parts(after)
 
 

@@ -112,6 +112,12 @@ balance = Table(
         sqlite_where=text("is_pool AND first_priority IS NOT NULL"),
     ),
     Index(
+        "ix_balance_waited_for",
+        "label_id",
+        postgresql_where=text("first_priority IS NOT NULL"),
+        sqlite_where=text("first_priority IS NOT NULL"),
+    ),
+    Index(
         "ix_balance_lost",
         "label_id",
         postgresql_where=text("closed = 'lost'"),

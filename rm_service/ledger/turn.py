@@ -142,6 +142,11 @@ class Turn:
             self._head = head()
         return rows
 
+    def read_rows(self, wanted: Wanted) -> Rows:
+        """As `read`, whether this has the turn or not."""
+        self.stream()
+        return self._read(wanted)
+
     def _read(self, wanted: Wanted) -> Rows:
         texts = self.texts
         heads = {

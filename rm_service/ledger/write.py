@@ -38,7 +38,7 @@ def write(turn: Turn, view: View, ids: LabelIds) -> None:
         ids.write(_used_labels(view))
     _write_waiters(turn, view)
     _write_registrations(turn, view)
-    if view.changed_devices or view.changed_claims or view.signatures:
+    if view.changed_claims or view.signatures:
         write_device_changes(turn, view)
     created = [view.applications[key] for key in view.created]
     changed = [view.applications[key] for key in view.changed if key not in view.created]

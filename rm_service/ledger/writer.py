@@ -17,7 +17,7 @@ from rm_service.domain.application import SECOND, Instant
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.view import Periods, View
 from rm_service.ledger import whole
-from rm_service.ledger.batch import Batch, Group, Result
+from rm_service.ledger.batch import Batch, Group, Result, asked_of_nodes, asks_for_nodes
 from rm_service.ledger.commit_fate import Fate, fate_of
 from rm_service.ledger.commits import Commit, session_of
 from rm_service.ledger.errors import LedgerClosedError, LedgerUnavailableError, OutcomeUnknownError
@@ -179,6 +179,7 @@ class Writer:
         results: list[Result] = []
         view: View | None = None
         try:
+            self._prepare(connection, batch)
             connection.begin()
             operation = batch[0].whole
             if operation is not None:
@@ -209,9 +210,20 @@ class Writer:
         elif view is not None:
             self._watch.committed(view, view.seq - len(view.events))
             woken = view.woken
-        if view is None or view.events:
+        if not batch[0].dry_run and (view is None or view.events):
             self._tell(Commit(view.events if view is not None else (), self._session))
         self._committed(batch, results, woken)
+
+    def _prepare(self, connection: Connection, batch: Sequence[Waiting]) -> None:
+        """Do what takes long and needs no turn; whether it still holds is seen when there is one."""
+        groups = [waiting.group for waiting in batch]
+        if not any(asks_for_nodes(group) for group in groups):
+            return
+        if self._book is None:
+            with connection.begin():
+                self._book = read_rule_book(connection, self._labels.signatures)
+        wanted = [asked for group in groups for asked in asked_of_nodes(group, self._book)]
+        self._watch.prepare(connection, self._book, self._labels, wanted)
 
     def _tell(self, commit: Commit) -> None:
         for callback in self.on_commit:

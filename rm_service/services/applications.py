@@ -15,6 +15,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.applications import list_applications, queue_position, read_application
 from rm_service.ledger.queries.paging import Page
 from rm_service.services.explanations import Explanation, explain
+from rm_service.services.looks import Before, Look, enqueue_behind, looks_for, tell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class Applications:
     ledger: Ledger
     lock_seconds: int
     """How long an unused lock lasts if the application does not say."""
-    observe: Callable[[Tags], list[op.Observe]] = lambda _: []
+    before: Before = lambda _: ()
     """What the ledger is to be told of external places before somebody asks with these tags."""
     unknown_limits: Callable[[Sequence[Tags]], Sequence[Tags | None]] | None = None
     """For the tags of each of some applications the combination without whose limits nothing is granted, if
@@ -69,7 +70,7 @@ class Applications:
         return op.Apply(
             id=request.id or new_id(),
             tags=tags,
-            resource=request.resource,
+            resource=book.rules.counted((tags, *alternatives), request.resource),
             lock_seconds=request.lock_seconds or self.lock_seconds,
             wait_seconds=request.wait_seconds,
             priority=request.priority,
@@ -112,13 +113,11 @@ class Applications:
         return self._submit(operations, atomic=atomic)
 
     def _submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool) -> list[Outcome]:
-        observations = self._observations(operations)
-        if not observations:
-            return self.ledger.submit(operations, atomic=atomic)
-        if atomic:
-            self.ledger.submit(observations)
-            return self.ledger.submit(operations, atomic=True)
-        return self.ledger.submit([*observations, *operations])[len(observations) :]
+        looks = self._looks(operations)
+        if looks and not atomic:
+            return enqueue_behind(self.ledger, looks, operations).result()[len(looks) :]
+        tell(self.ledger, looks)
+        return self.ledger.submit(operations, atomic=atomic)
 
     def _submit_others(
         self,
@@ -156,14 +155,9 @@ class Applications:
             if combination is not None
         }
 
-    def _observations(self, operations: Iterable[op.ApplicationOperation]) -> list[op.Observe]:
-        return [
-            each
-            for operation in operations
-            if isinstance(operation, op.Apply)
-            for tags in (operation.tags, *operation.alternatives)
-            for each in self.observe(tags)
-        ]
+    def _looks(self, operations: Iterable[op.ApplicationOperation]) -> list[Look]:
+        asked = [each for each in operations if isinstance(each, op.Apply)]
+        return looks_for(self.before, [tags for each in asked for tags in (each.tags, *each.alternatives)])
 
     def explain(self, request: Request) -> Explanation:
         """What `apply` would answer just now. Raises TagError, and what the ledger raises."""
@@ -172,9 +166,7 @@ class Applications:
         if refused:
             labels = self.ledger.book().rules.labels_for(operation.tags)
             return Explanation(None, refused[0], tuple(label.tags for label in labels))
-        observations = self._observations([operation])
-        if observations:
-            self.ledger.submit(observations)
+        tell(self.ledger, self._looks([operation]))
         return explain(self.ledger, operation)
 
     def read(self, application_id: str) -> Application | None:

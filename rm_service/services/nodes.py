@@ -6,7 +6,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.selectors import Selector
 from rm_service.ledger.ledger import Ledger
-from rm_service.ledger.queries.assignments import Assignment, read_assignments
+from rm_service.ledger.queries.assignments import Assignments, read_assignments
 from rm_service.ledger.queries.holders import holder_ids
 from rm_service.ledger.queries.nodes import NodeRecord, list_nodes, read_node
 from rm_service.ledger.queries.paging import Page
@@ -68,13 +68,15 @@ class Nodes:
         with self.ledger.readers.connect() as connection:
             return list_nodes(connection, book, selector=selector, limit=limit, cursor=cursor)
 
-    def assignments(self, instance: str, partition: str = "") -> tuple[int, list[Assignment]] | None:
-        """Who holds which of its devices, with the number of the last event; None without such a node."""
+    def assignments(self, instance: str, partition: str = "") -> Assignments | None:
+        """Who holds which of its devices; None without such a node."""
         record = self.read(instance, partition)
         if record is None:
             return None
+        label_id = record.node.label_id
         with self.ledger.readers.connect() as connection:
-            return read_assignments(connection, record.node.label_id)
+            found = read_assignments(connection, [label_id])[label_id]
+        return None if found.removed else found
 
     def _give_back(self, held: list[str]) -> bool:
         """Whether any of them was given back; none is when the node has registered again meanwhile."""

@@ -28,6 +28,7 @@ STANDING: dict[str, Any] = {
     "failures": 4,
     "last_error": {"kind": "denied", "reason": "401 at c1", "time": "2026-11-20T06:13:26.123456Z"},
     "health": {"ok": False, "detail": "401"},
+    "stuck": 2,
 }
 PROVIDER: dict[str, Any] = {
     "type": "yarn",
@@ -54,7 +55,7 @@ PLACE = {
     "open": False,
     "details": {},
 }
-SNAPSHOT = {"type": "yarn", "name": "c1", "places": [PLACE], **STANDING}
+SNAPSHOT = {"type": "yarn", "name": "c1", "items": [PLACE], "next_cursor": "abc", **STANDING}
 
 
 def lines(output: str) -> list[list[str]]:
@@ -114,18 +115,82 @@ def test_a_provider_is_set_from_a_file_and_single_keys(
     ("config", "reason"),
     [
         ("no-such-file.yaml", "no-such-file.yaml: No such file or directory"),
-        ("password=[hunter2", "password: is no YAML"),
+        ("broken.yaml", "broken.yaml: is no YAML"),
         ("password=@no-such-file", "no-such-file: No such file or directory"),
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_not_sent(
-    ask: Run, service: StubService, config: str, reason: str
+    ask: Run, service: StubService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str, reason: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.yaml").write_text("password: [hunter2", encoding="utf-8")
     result = ask(providers, "set", "yarn", "c1", "--config", config)
     assert result.exit_code == 2
     assert reason in result.stderr
     assert "hunter2" not in result.stderr
     assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        ("***", "***"),
+        ("*word", "*word"),
+        ("[hunter2", "[hunter2"),
+        ("%x: {", "%x: {"),
+        ("&word", "&word"),
+        ("a #b", "a #b"),
+        ("2026-01-01", "2026-01-01"),
+        ("http://rm1:8088", "http://rm1:8088"),
+        ('"123"', "123"),
+        ("123", 123),
+        ("false", False),
+        ("", None),
+        ("[a, b]", ["a", "b"]),
+        ("{x-token: ***}", "{x-token: ***}"),
+        ("{x-token: '***'}", {"x-token": "***"}),
+    ],
+)
+def test_a_value_that_is_nothing_else_is_a_text(
+    ask: Run, service: StubService, value: str, sent: object
+) -> None:
+    service.answer("PUT /providers/yarn/c1", PROVIDER, 201)
+    result = ask(providers, "set", "yarn", "c1", "--config", f"word={value}")
+    assert result.exit_code == 0, result.output
+    assert service.asked[0].body == {"config": {"word": sent}}
+
+
+def test_a_number_where_a_text_is_wanted_is_told_to_need_quotes(ask: Run, service: StubService) -> None:
+    text = ["Not a valid string."]
+    faults = {"config.password": text, "config.user": ["Missing."], "config.headers.X-Key.value": text}
+    problem = {"status": 422, "detail": "no", "code": "invalid_provider", "errors": faults}
+    service.answer("PUT /providers/yarn/c1", problem, 422)
+    options = ["--config", "password=20261224", "--config", "headers.X-Key=7"]
+    refused = ask(providers, "set", "yarn", "c1", *options, COLUMNS="200")
+    assert refused.exit_code == 1
+    assert "Not a valid string. It was read as a number; if it is a text" in refused.stderr
+    assert """--config 'password="..."'""" in refused.stderr
+    assert """--config 'headers.X-Key="..."'""" in refused.stderr
+    assert "20261224" not in refused.stderr
+
+
+def test_a_key_of_an_object_is_given_by_itself(ask: Run, service: StubService, tmp_path: Path) -> None:
+    service.answer("PUT /providers/http-json/cad", PROVIDER, 201)
+    file, secret = tmp_path / "cad.yaml", tmp_path / "token"
+    file.write_text("headers: {Accept-Language: en}\n", encoding="utf-8")
+    secret.write_text("Bearer hunter2\n", encoding="utf-8")
+    configs = [str(file), f"headers.Authorization=@{secret}", "total.cad.memory=memMb"]
+    chosen = [part for config in configs for part in ("--config", config)]
+    assert ask(providers, "set", "http-json", "cad", *chosen).exit_code == 0
+    assert service.asked[0].body == {
+        "config": {
+            "headers": {"Accept-Language": "en", "Authorization": "Bearer hunter2"},
+            "total": {"cad.memory": "memMb"},
+        }
+    }
+    refused = ask(providers, "set", "http-json", "cad", "--config", "url=http://a", "--config", "url.x=1")
+    assert refused.exit_code == 2
+    assert "url.x: url is no object" in refused.stderr
 
 
 def test_a_provider_is_removed(ask: Run, service: StubService) -> None:
@@ -136,8 +201,10 @@ def test_a_provider_is_removed(ask: Run, service: StubService) -> None:
 def test_the_places_are_shown_with_their_amounts(ask: Run, service: StubService) -> None:
     service.answer("GET /providers/yarn/c1/snapshot", SNAPSHOT)
     shown = lines(ask(providers, "snapshot", "yarn/c1", "--place", "root.etl", COLUMNS="120").stdout)
-    assert service.asked[0].query == {"place": ["root.etl"]}
+    assert service.asked[0].query == {"place": ["root.etl"], "limit": ["100"]}
     assert ["age", "71", "s,", "stale"] in shown
+    assert ["calls", "that", "hang", "2"] in shown
+    assert ["more:", "--cursor", "abc"] in shown
     assert ["root.etl", "no", "yarn.memory", "4Gi", "1Gi", "2Gi", "-"] in shown
     assert ["yarn.vcore", "4", "-", "-", "-"] in shown
 
@@ -153,10 +220,13 @@ def test_what_runs_there_is_shown(ask: Run, service: StubService) -> None:
         "kind": "SPARK",
         "tags": [],
     }
-    answer = {"items": [application], "next_cursor": None, "age_seconds": 1.0, "fetched_at": None}
+    answer = {"items": [application], "next_cursor": "abc", "age_seconds": 1.0, "fetched_at": None}
     service.answer("GET /providers/yarn/c1/applications", answer)
-    shown = lines(ask(providers, "applications", "yarn/c1", COLUMNS="120").stdout)
+    page = ["--limit", "1", "--cursor", "x"]
+    shown = lines(ask(providers, "applications", "yarn/c1", *page, COLUMNS="120").stdout)
+    assert service.asked[0].query == {"limit": ["1"], "cursor": ["x"]}
     assert shown[1] == ["application_1_2", "root.etl", "RUNNING", "alice", "yarn.memory=1Gi", "nightly"]
+    assert shown[2] == ["more:", "--cursor", "abc"]
 
 
 def test_a_new_key_can_be_used(run: Run) -> None:

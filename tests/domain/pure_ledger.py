@@ -63,8 +63,8 @@ class PureLedger:
             for number, (key, total) in enumerate((limits or {}).items(), start=1)
         ]
         self.limits = Limits(parsed, RULES)
-        self.book = ClassBook({}, self._attributes)
         self.signatures: dict[str, Attributes] = {}
+        self.book = ClassBook({}, self.signatures)
         self.now = 1_000 * SECOND
         periods = Periods(wait_age * SECOND, echo * SECOND, completing * SECOND)
         self.view = View(self, now=self.now, seq=0, periods=periods)
@@ -108,10 +108,14 @@ class PureLedger:
     def create_class(self, name: str, spec: ResourceClassSpec) -> None:
         """As the ledger does it: it is there from now on, and all who wait for a node are looked at."""
         created = ResourceClass(name, f"uid-{next(self._numbers)}", spec)
-        self._new_book({**self.book.classes, name: created})
+        self.book = ClassBook({**self.book.classes, name: created}, self.signatures)
+        for pool in self.pools():
+            self.view.wake(pool)
+        self._wake()
 
     def remove_class(self, name: str) -> None:
-        self._new_book({key: each for key, each in self.book.classes.items() if key != name})
+        left = {key: each for key, each in self.book.classes.items() if key != name}
+        self.book = ClassBook(left, self.signatures)
 
     def lose_node(self, instance: str) -> None:
         """The node is gone, and what held something there ends as lost."""
@@ -185,15 +189,6 @@ class PureLedger:
             return None
         first = self.view.applications[queue[0]]
         return first.priority, first.wait_seq or 0
-
-    def _attributes(self, signature: str) -> Attributes:
-        return self.signatures[signature]
-
-    def _new_book(self, classes: Mapping[str, ResourceClass]) -> None:
-        self.book = ClassBook(classes, self._attributes)
-        for account in self.pools():
-            self.view.wake(account)
-        self._wake()
 
     def _index(self) -> NodeIndex:
         index = NodeIndex()

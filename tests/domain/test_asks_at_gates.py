@@ -1,4 +1,4 @@
-"""Asks that wait for their application's place, or for their client: as asked, on no node until they may go."""
+"""Asks that wait for their application's place, or for their client: on no node until they may go."""
 
 from collections.abc import Iterator
 

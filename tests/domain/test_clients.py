@@ -64,7 +64,9 @@ class TestRegisteringAgain:
         """Between streams there is no order."""
         ask = asking("k", memory=50 if waits else 3)
         ledger.do(ask)
-        member = asking("k", memory=50, client=AGAIN) if waits else booking("k", "n1", id=ask.ids[0], client=AGAIN)
+        member = (
+            asking("k", memory=50, client=AGAIN) if waits else booking("k", "n1", id=ask.ids[0], client=AGAIN)
+        )
         told = ledger.told_by(member, adding(client=AGAIN))
         assert kinds(told)[-1] == "accepted_application"
         assert ledger.told_by(op.ForgetApplication(client=AGAIN, id=ledger.parent().id)) == []

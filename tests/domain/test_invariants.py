@@ -9,9 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import HOLDING, LIVE, State
+from rm_service.domain.members import parent_of
 from rm_service.domain.outcomes import Done
 from rm_service.domain.placing import find_room, read_placement
-from rm_service.domain.members import parent_of
 from rm_service.domain.queueing import bar_at_gate
 from rm_service.domain.tags import node_tags
 from tests.domain.pure_ledger import PureLedger

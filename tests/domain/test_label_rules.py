@@ -340,3 +340,33 @@ class TestDefaults:
         assert node.charge(amounts) == {"memory": 1, "gpu": 8}
         assert yarn.charge(amounts) == {"yarn.memory": 2}
         assert yarn.external == "yarn"
+
+
+class TestCounting:
+    QUEUE = rule("q", kind="capacity", external="yarn", dimensions=["yarn.*"], counts="yarn.apps")
+
+    def test_an_application_counts_as_one_where_the_rule_says_so(self) -> None:
+        assert rules(self.QUEUE).counted([{"q": "a"}], {"yarn.memory": 5}) == {"yarn.memory": 5, "yarn.apps": 1}
+
+    def test_one_that_says_how_many_it_is_counts_as_so_many(self) -> None:
+        asked = {"yarn.apps": 3}
+        assert rules(self.QUEUE).counted([{"q": "a"}], asked) is asked
+
+    def test_one_that_is_not_charged_is_not_counted(self) -> None:
+        asked = {"memory": 3}
+        assert rules(self.QUEUE, rule("n")).counted([{"n": "a"}], asked) is asked
+
+    def test_it_is_counted_wherever_it_may_go(self) -> None:
+        assert rules(self.QUEUE, rule("n")).counted([{"n": "a"}, {"q": "b"}], {}) == {"yarn.apps": 1}
+
+    def test_it_is_written_as_it_was_read(self) -> None:
+        assert rules(self.QUEUE).to_document()[0]["counts"] == "yarn.apps"
+
+    @pytest.mark.parametrize("counts", ["memory", "", 1, "a b"])
+    def test_only_a_dimension_that_is_charged_can_count(self, counts: object) -> None:
+        with pytest.raises(RuleError, match=r"counts"):
+            rules({**self.QUEUE, "counts": counts})
+
+    def test_rules_with_the_same_keys_agree(self) -> None:
+        with pytest.raises(RuleError, match=r"\[1\]\.counts"):
+            rules(self.QUEUE, rule("q", kind="rollup"))

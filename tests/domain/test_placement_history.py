@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from rm_service.domain import node_order, placement
+from rm_service.domain import node_order, node_ranking, placement
 from rm_service.domain.amounts import Amounts, plus
 from rm_service.domain.node_order import NodeOrder
 from rm_service.domain.operations import Placement
@@ -146,7 +146,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(node_order, "WIDTH", self.width)
         self.patch.setattr(node_order, "MAX_REFUSED", self.kept)
-        self.patch.setattr(placement, "ALWAYS_FOLLOWED", 6)
+        self.patch.setattr(node_ranking, "ALWAYS_FOLLOWED", 6)
         self.patch.setattr(placement, "MAX_PLACES", 400)
         self.nodes = {name: Stated({"memory": 8, "vcore": 8}) for name in NAMES[:20]}
         self.index = index_of(self.nodes)

@@ -156,3 +156,54 @@ def test_no_value_is_repeated_in_a_refusal() -> None:
         {"partitions": [{"queues": [], "placementrules": [{"name": secret}]}]},
     ):
         assert "hunter2" not in str(refused(document))
+
+
+def test_nor_is_a_number() -> None:
+    child = {"name": "b", "maxapplications": 77777}
+    error = refused(
+        {"partitions": [{"queues": [{"name": "a", "maxapplications": 54321, "queues": [child]}]}]}
+    )
+    assert error.path == f"{QUEUE}.queues[0].maxapplications"
+    assert "54321" not in error.reason
+    assert "77777" not in error.reason
+
+
+LIMIT = {"users": ["bob"], "maxresources": {"vcore": 2, "hunter2": 3}}
+
+
+@pytest.mark.parametrize(
+    ("queue", "path"),
+    [
+        ({"resources": {"max": {"memory": 1, "hunter2": -1}}}, ".resources.max[1]"),
+        ({"resources": {"guaranteed": {"hunter2": "x"}}}, ".resources.guaranteed[0]"),
+        (
+            {"resources": {"guaranteed": {"memory": 0, "hunter2": 2}, "max": {"hunter2": 1}}},
+            ".resources.guaranteed[1]",
+        ),
+        ({"resources": {"max": {"hunter2": 2}}, "limits": [LIMIT]}, ".limits[0].maxresources[1]"),
+        ({"properties": {"hunter2": ["x"]}}, ".properties[0]"),
+        ({"properties": {"priority.offset": 1, "hunter2": {}}}, ".properties[1]"),
+        ({"childtemplate": {"properties": {"hunter2": []}}}, ".childtemplate.properties[0]"),
+        (
+            {
+                "resources": {"max": {"hunter2": 1}},
+                "queues": [{"name": "b", "resources": {"guaranteed": {"hunter2": 2}}}],
+            },
+            ".resources.max",
+        ),
+        (
+            {
+                "resources": {"guaranteed": {"hunter2": 1}},
+                "queues": [{"name": "b", "resources": {"guaranteed": {"hunter2": 2}}}],
+            },
+            ".resources.guaranteed",
+        ),
+    ],
+)
+def test_a_name_that_anybody_may_choose_is_no_part_of_a_place(queue: Document, path: str) -> None:
+    assert refused_place({"name": "a", **queue}) == f"{QUEUE}{path}"
+
+
+def test_nor_is_the_name_of_a_weight() -> None:
+    policy = {"resourceweights": {"memory": 1, "hunter2": "x"}}
+    assert refused_place(nodesortpolicy=policy) == "partitions[0].nodesortpolicy.resourceweights[1]"

@@ -10,10 +10,12 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from rm_service.domain import operations as op
 from rm_service.facades.http.application_polls import ApplicationPolls
+from rm_service.facades.http.assignment_stream import AssignmentStreams
+from rm_service.facades.http.endpoints import API
 from rm_service.facades.http.event_stream import EventStreams
 from rm_service.facades.http.json_text import write_json
 from rm_service.facades.http.problems import ProblemError
@@ -27,7 +29,7 @@ from rm_service.ledger.queries.events import LabelledEvent
 from rm_service.ledger.tailer import Tailer
 
 PATIENCE = 20.0  # seconds that a test waits for what must happen
-EVENTS = "/api/v1/events"
+EVENTS = f"{API}/events"
 
 
 @dataclass
@@ -37,17 +39,21 @@ class Service:
     ledger: Ledger
     tailer: Tailer
     encoded: list[int] = field(default_factory=list)
+    looks: list[object] = field(default_factory=list)
+    """The parameters of each statement that read assignments."""
     opened: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     server: HttpServer = field(init=False)
 
     def __post_init__(self) -> None:
         self.events = EventStreams(self.tailer, authorize=self.authorize, event_json=self.event_json)
         self.polls = ApplicationPolls(self.ledger, self.tailer, authorize=self.authorize, render=self.render)
+        self.assignments = AssignmentStreams(self.ledger, self.tailer, authorize=self.authorize)
+        event.listen(self.ledger.readers, "before_cursor_execute", self._note_look)
         self.server = HttpServer(
             Flask("elsewhere"),
             bind="127.0.0.1:0",
             threads=4,
-            streams=[self.events.route, self.polls.route],
+            streams=[self.events.route, self.polls.route, self.assignments.route],
             keep_alive_seconds=0.2,
         )
 
@@ -76,6 +82,12 @@ class Service:
         self.ledger.submit([op.Apply(id_, tags, {"memory": 1}, wait_seconds=wait_seconds)])
         return id_
 
+    def _note_look(
+        self, _connection: object, _cursor: object, statement: str, parameters: object, *_: object
+    ) -> None:
+        if "application_device" in statement:
+            self.looks.append(parameters)
+
     def apply_many(self, count: int) -> None:
         self.ledger.submit(
             [op.Apply(str(uuid.uuid4()), {"user": "many"}, {"memory": 1}) for _ in range(count)]
@@ -103,6 +115,12 @@ class Client:
 
     def stream(self, query: str = "", **headers: str) -> "Events":
         response = self.get(EVENTS + query, Accept="text/event-stream", **headers)
+        assert response.status == 200, response.read()
+        return Events(response)
+
+    def assignments(self, node: str, query: str = "", **headers: str) -> "Events":
+        target = f"{API}/nodes/{node}/assignments{query}"
+        response = self.get(target, Accept="text/event-stream", **headers)
         assert response.status == 200, response.read()
         return Events(response)
 

@@ -230,7 +230,7 @@ def test_a_yarn_driver_brings_its_queue_and_cluster_as_tags(api: Api) -> None:
     problem = api.apply(409, resource=resource)
     assert (problem["code"], problem["label"]) == (
         "unknown_node",
-        {"yarnCluster": "east", "yarnQueue": "root.a"},
+        {"yarnCluster": "east", "yarnQueue": "root"},
     )
     clash = api.apply(422, resource=resource, tags={"node": "h1", "yarnQueue": "root.b"})
     assert list(clash["errors"]) == ["tags.yarnQueue"]

@@ -8,10 +8,13 @@ from external_providers.base import DeniedError, ExternalApplication
 from rm_service.ledger.ledger import Ledger
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys, new_key
+from rm_service.services.external.refresher import FETCH_SECONDS
 from tests.facades.conftest import Api, make_api
 from tests.services.external.conftest import plugin, time
 from tests.services.external.scripted import (
+    WAIT,
     FakeTime,
+    Gate,
     ScriptedProvider,
     all_calls_end,
     place,
@@ -78,8 +81,8 @@ def test_the_latest_snapshot_is_shown_with_its_age(
     assert (shown["age_seconds"], shown["stale"], shown["breaker"]) == (7.0, False, "closed")
     assert (shown["fetched_at"], shown["last_error"]) == ("1970-01-01T00:16:40.000000Z", None)
     assert shown["health"] == {"ok": True, "detail": "version 1"}
-    assert [each["name"] for each in shown["places"]] == ["root", "root.etl"]
-    one = api.get(f"{PATH}/snapshot?place=root.etl")["places"]
+    assert [each["name"] for each in shown["items"]] == ["root", "root.etl"]
+    one = api.get(f"{PATH}/snapshot?place=root.etl")["items"]
     assert one == [
         {
             "name": "root.etl",
@@ -91,11 +94,65 @@ def test_the_latest_snapshot_is_shown_with_its_age(
             "details": {},
         }
     ]
-    assert api.get(f"{PATH}/snapshot?place=none")["places"] == []
+    assert api.get(f"{PATH}/snapshot?place=none")["items"] == []
     applications = api.get(f"{PATH}/applications")
     assert [each["id"] for each in applications["items"]] == ["a1", "a2"]
     assert applications["items"][0]["tags"] == ["x"]
     assert [each["id"] for each in api.get(f"{PATH}/applications?place=root.etl")["items"]] == ["a2"]
+
+
+def test_places_and_applications_come_in_pages(
+    api: Api, external: ExternalResources, plugin: ScriptedProvider
+) -> None:
+    plugin.says("c1", [place(name) for name in ("c", "a", "e", "b", "d")])
+    plugin.script("c1").applications = [
+        ExternalApplication(id_, where, {}) for id_, where in (("3", "a"), ("1", "b"), ("2", "a"), ("4", "a"))
+    ]
+    api.put(PATH, BODY, status=201)
+    all_calls_end(external.refresher)
+    assert _pages(api, "snapshot?limit=2", "name") == [["a", "b"], ["c", "d"], ["e"]]
+    assert _pages(api, "snapshot?limit=5", "name") == [["a", "b", "c", "d", "e"]]
+    assert _pages(api, "applications?limit=3", "id") == [["1", "2", "3"], ["4"]]
+    assert _pages(api, "applications?place=a&limit=2", "id") == [["2", "3"], ["4"]]
+    cursor = api.get(f"{PATH}/snapshot?limit=2")["next_cursor"]
+    plugin.says("c1", [place(name) for name in ("a", "bb", "f")])
+    external.refresher.ask("scripted", "c1").result(WAIT)
+    behind = api.get(f"{PATH}/snapshot?cursor={cursor}")["items"]
+    assert [each["name"] for each in behind] == ["bb", "f"]
+    for wrong in ("snapshot?cursor=x", f"applications?cursor={cursor}", "snapshot?limit=0"):
+        assert api.get(f"{PATH}/{wrong}", 422)["code"] == "invalid_fields"
+
+
+def _pages(api: Api, question: str, key: str) -> list[list[str]]:
+    """What the pages of a list hold, to its end."""
+    pages, cursor = [], ""
+    while True:
+        page = api.get(f"{PATH}/{question}{cursor}")
+        pages.append([each[key] for each in page["items"]])
+        if page["next_cursor"] is None:
+            return pages
+        cursor = f"&cursor={page['next_cursor']}"
+
+
+def test_a_look_that_hangs_is_shown_as_late_and_later_as_stuck(
+    api: Api, external: ExternalResources, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    api.put(PATH, BODY, status=201)
+    all_calls_end(external.refresher)
+    gate, next_gate = Gate(), Gate()
+    plugin.says("c1", gate, next_gate)
+    time.passes(10)
+    external.refresher.tick()
+    assert gate.reached.wait(WAIT)
+    time.passes(11)
+    assert api.get(PATH)["standing"]["state"] == "late"
+    time.passes(FETCH_SECONDS)
+    external.refresher.tick()
+    standing = api.get(PATH)["standing"]
+    assert (standing["state"], standing["stuck"], standing["last_error"]["kind"]) == ("failing", 1, "timeout")
+    gate.opened.set()
+    next_gate.opened.set()
+    all_calls_end(external.refresher)
 
 
 def test_what_is_wrong_is_shown_within_one_look_and_the_other_provider_is_not_touched(
@@ -109,8 +166,8 @@ def test_what_is_wrong_is_shown_within_one_look_and_the_other_provider_is_not_to
     tick(external.refresher)
     shown = api.get(f"{PATH}/snapshot")
     assert (shown["state"], shown["last_error"]["kind"]) == ("quarantined", "quarantined")
-    assert shown["last_error"]["reason"] == "place root: used.scripted.memory: -1 is below 0"
-    assert shown["places"][0]["used"] == {"scripted.memory": 10}
+    assert shown["last_error"]["reason"] == "place root: used.scripted.memory is below 0"
+    assert shown["items"][0]["used"] == {"scripted.memory": 10}
     time.passes(10)
     tick(external.refresher)
     standing = api.get(PATH)["standing"]
@@ -127,7 +184,7 @@ def test_what_another_replica_has_stored_is_shown_before_it_is_followed(
     all_calls_end(other.refresher)
     assert api.get(PATH)["standing"] is None
     shown = api.get(f"{PATH}/snapshot")
-    assert (shown["state"], shown["places"], shown["stale"]) == ("pending", [], True)
+    assert (shown["state"], shown["items"], shown["stale"]) == ("pending", [], True)
     assert api.get(f"{PATH}/applications")["items"] == []
 
 

@@ -1,5 +1,6 @@
 """What the HTTP server refuses: malformed, too large, too slow, too much at once."""
 
+import select
 import socket
 
 import pytest
@@ -55,6 +56,49 @@ class TestBadRequests:
         wire.request("/echo", body="next")
         assert wire.answer()[1] == {"body": "next"}
         assert desk.calls == ["next"]
+
+    def test_a_client_that_would_close_reads_the_413_too(
+        self, server: HttpServer, connect: Connect, desk: Desk
+    ) -> None:
+        """The rest of its body is read away, so that nothing is reset before it has read the answer."""
+        wire = connect(server)
+        wire.send("POST /echo HTTP/1.1\r\nHost: rm\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n")
+        assert select.select([wire.socket], [], [], PATIENCE)[0], "the answer has come"
+        for _ in range(2):
+            wire.send("x" * 2500)
+        status, body, headers = wire.answer()
+        assert (status, body["code"], headers["connection"]) == (413, "body_too_large", "close")
+        assert wire.ended()
+        assert desk.calls == []
+
+    def test_one_that_waits_for_the_end_first_is_not_kept_waiting(
+        self, server: HttpServer, connect: Connect
+    ) -> None:
+        wire = connect(server)
+        wire.send("POST /echo HTTP/1.1\r\nHost: rm\r\nConnection: close\r\nContent-Length: 5000\r\n\r\nhalf")
+        assert wire.answer()[0] == 413
+        assert wire.ended(), "though its body is not complete"
+
+    def test_the_rest_of_a_refused_body_is_waited_for_no_longer_than_a_request(
+        self, desk: Desk, connect: Connect
+    ) -> None:
+        head = "POST /echo HTTP/1.1\r\nHost: rm\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        with serving(desk, threads=1, max_body=1000, request_seconds=0.1) as server:
+            wire = connect(server)
+            wire.send(head + "7d0\r\n" + "x" * 2000)
+            assert wire.answer()[0] == 413
+            with pytest.raises(ConnectionError):
+                wire.send_forever("x")
+
+    def test_nor_is_it_taken_for_anything_else(self, server: HttpServer, connect: Connect, desk: Desk) -> None:
+        head = "POST /echo HTTP/1.1\r\nHost: rm\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire = connect(server)
+        wire.send(head + "7d0\r\n" + "x" * 2000)
+        assert wire.answer()[0] == 413
+        wire.send("nonsense")
+        wire.request("/echo", body="next")
+        assert wire.ended()
+        assert desk.calls == []
 
     def test_a_body_at_the_limit_is_taken(self, server: HttpServer, connect: Connect) -> None:
         wire = connect(server)

@@ -1,14 +1,18 @@
 """The sweeper: what is past its deadline ends, once, and not because the service itself was away."""
 
+from dataclasses import replace
+
+import pytest
 from sqlalchemy import select, update
+from structlog.testing import capture_logs
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import SECOND, State
-from rm_service.domain.outcomes import Done
+from rm_service.domain.outcomes import Code, Done, Refused
 from rm_service.ledger import tables
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.sweeper import Sweeper
-from tests.client_words import RM, creating_node, partition_of
+from tests.client_words import RM, adding, asking, creating_node, partition_of, releasing
 from tests.ledger.asking import GIB
 from tests.ledger.sweeping import SETTINGS, events, held, lock, node, pass_time, states
 
@@ -205,3 +209,31 @@ class TestAbsence:
         assert isinstance(second, Done)
         assert second.repeated
         assert events(ledger, "deadlines.shifted") == ["deadlines"]
+
+
+class TestRounds:
+    """A sweep goes on, round after round, as long as anything comes of it."""
+
+    def test_what_is_due_again_at_once_ends_in_the_same_sweep(self, ledger: Ledger, sweeper: Sweeper) -> None:
+        """An application whose time is over fails, and with nothing left to confirm it has failed."""
+        brief = replace(adding(), run_for=1)
+        ledger.submit([creating_node(), brief, asking("k"), releasing("k"), asking("w", memory=50)])
+        with capture_logs() as logs:
+            report = sweeper.sweep()
+        assert report.applications == 2
+        assert states(ledger)[brief.id][0] == State.EXPIRED
+        assert logs == []
+
+    def test_what_does_not_end_is_told_with_the_reason_and_left_to_the_next_sweep(
+        self, ledger: Ledger, sweeper: Sweeper, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (id_,) = lock(ledger)
+        pass_time(ledger, 61)
+        refused = Refused(Code.OVERFLOW, "the books are too full")
+        with monkeypatch.context() as patched, capture_logs() as logs:
+            patched.setattr(Ledger, "submit", lambda _, operations: [refused for _ in operations])
+            sweeper.sweep()
+        (told,) = logs
+        assert (told["event"], told["log_level"]) == ("due_but_not_ended", "error")
+        assert (told["reason"], told["applications"]) == ("the books are too full", (id_,))
+        assert sweeper.sweep().applications == 1

@@ -140,6 +140,7 @@ class TestCost:
                 "ix_node_deadline",
                 "ix_engine_deadline",
                 "ix_balance_wake",
+                "ix_balance_waited_for",
                 "ix_balance_lost",
                 "ix_application_live_tags",
                 "ix_node_instance",

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from rm_service.domain import operations as op
 from rm_service.domain.application import Application, State
+from rm_service.domain.events import Event
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.tags import TagError
 from rm_service.ledger import commit_fate, tables
@@ -185,6 +186,15 @@ def test_an_explanation_changes_nothing(ledger: Ledger) -> None:
         assert connection.execute(select(tables.ledger_head)).one() == before
         assert connection.execute(select(tables.application)).all() == []
     applied(ledger.submit([asking(10, tags={**HOT, "user": "nobody yet"})])[0])
+
+
+def test_nobody_is_told_of_what_would_be_granted(ledger: Ledger) -> None:
+    ledger.submit([node("hot", 10)])
+    told: list[Event] = []
+    ledger.on_commit(lambda commit: told.extend(commit.events))
+    applied(ledger.explain(asking(10)))
+    (done,) = ledger.submit([asking(10)])
+    assert [event.subject for event in told] == [applied(done).id]
 
 
 def test_event_numbers_have_no_gaps_and_times_never_go_back(ledger: Ledger) -> None:

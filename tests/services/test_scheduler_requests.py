@@ -166,6 +166,9 @@ class TestAsks:
             (ask(resource={}), "allocation contains no resources"),
             (ask(resource={"memory": 0}), "allocation contains no resources"),
             (ask(resource={"memory": 5, "vcore": -1}), "allocation contains negative resources"),
+            (ask(resource={"memory": 5, "": 1}), "a resource needs a name"),
+            (ask(resource={"apps": 1}), "'apps' is counted by the ledger itself"),
+            (ask(resource={"port/80": 1}), "'port/80' is counted by the ledger itself"),
             (ask(count=0), "invalid ask added to app app-1"),
             (ask(count=-1), "invalid ask added to app app-1"),
             (ask(count=10**9), "invalid ask added to app app-1"),
@@ -265,9 +268,11 @@ class TestAllocations:
             (running_there(application="nobody"), "failed to find application nobody"),
             (running_there(resource={"memory": -1}), "allocation contains negative resources"),
             (running_there(resource={}), "allocation contains no resources"),
+            (running_there(resource={"apps": 1}), "'apps' is counted by the ledger itself"),
             (running_there(""), "an allocation needs a key"),
             (running_there(priority="urgent"), "unknown priority class"),
             (running_there(node_id="node-9", tags={"foreign": "default"}), "failed to find node node-9"),
+            (running_there(resource={}, tags={"foreign": "default"}), "allocation contains no resources"),
         ],
     )
     def test_what_stands_against_one_is_its_rejection(
@@ -275,12 +280,8 @@ class TestAllocations:
     ) -> None:
         shim.say(applications=app())
         (answer,) = shim.say(Dialect.NEWEST, allocations=request_)
-        app_named = "" if "foreign" in request_.tags else request_.application
         assert answer["kind"] == "rejected_allocation"
-        assert (answer["app"], answer["key"]) in {
-            (request_.application, request_.key),
-            (app_named, request_.key),
-        }
+        assert (answer["app"], answer["key"]) == (request_.application, request_.key)
         assert reason in answer["reason"]
 
     def test_old_ones_stand_or_fall_with_their_node(self, shim: Shim) -> None:
@@ -352,12 +353,19 @@ class TestNodes:
             (node("a\0b"), "control character"),
             (node("n", schedulable={"memory": -1}), "schedulableResource contains negative resources"),
             (node("n", occupied={"memory": -1}), "occupiedResource contains negative resources"),
+            (node("n", schedulable={"apps": 1}), "'apps' is counted by the ledger itself"),
+            (node("n", occupied={"": 1}), "a resource needs a name"),
             (node("n", action=NodeAction.UNKNOWN), "unknown action"),
             (node(), "partition [rm-1]default has an existing node node-1, node name must be unique"),
-            (node("n", action=NodeAction.UPDATE), "failed to find node n"),
-            (node("n", action=NodeAction.DRAIN_NODE), "n"),
-            (node("n", action=NodeAction.DRAIN_TO_SCHEDULABLE), "n"),
-            (node("n", action=NodeAction.DECOMISSION), "failed to find node n"),
+            *[
+                (node("n", action=action), "failed to find node n in partition [rm-1]default")
+                for action in (
+                    NodeAction.UPDATE,
+                    NodeAction.DRAIN_NODE,
+                    NodeAction.DRAIN_TO_SCHEDULABLE,
+                    NodeAction.DECOMISSION,
+                )
+            ],
             (node(action=NodeAction.DRAIN_TO_SCHEDULABLE), "is not draining"),
         ],
     )

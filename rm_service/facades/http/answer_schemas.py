@@ -139,7 +139,8 @@ class ShortfallSchema(Schema):
     others = fields.Integer(
         strict=True,
         metadata={
-            "description": "Only on an external label: what is used there and is not known to be ours."
+            "description": "Only on an external label: what is used there and is not known to be ours, with"
+            " what was ours and may go on there."
         },
     )
     reason = _text(
@@ -170,6 +171,7 @@ class ExplanationSchema(Schema):
     would_fit = _yes()
     node = _text(can_miss=True)
     labels = _labels()
+    devices = _list(HeldSchema)
     code = _text(can_miss=True)
     detail = _text(can_miss=True)
     shortfalls = _list(ShortfallSchema)
@@ -302,7 +304,7 @@ class PlaceSchema(Schema):
 
     provider = _text()
     observed = _amounts("What is used there, by whomever.")
-    others = _amounts("Of that, what is not known to be ours.", negative=True)
+    others = _amounts("Of that, what is not known to be ours; with what has ended here and may go on there.")
     observed_at = _time()
     stale_at = _time(can_miss=True)
     ignored_when_stale = _yes()

@@ -8,6 +8,7 @@ from marshmallow import ValidationError, fields
 from rm_service.domain.device_attributes import AttributeValueError, read_attributes
 from rm_service.domain.device_selection import MAX_CLASSES, UNIT, ClassesError, Wish, check_wishes
 from rm_service.domain.quantities import QuantityError, read_quantity
+from rm_service.facades.http.fields import nested
 
 Classes = tuple[tuple[str, int], ...]
 """What is asked of each resource class, in thousandths of a device."""
@@ -29,7 +30,8 @@ class DeviceAttributesField(fields.Field[dict[str, Any]]):
         try:
             read_attributes(value, "")
         except AttributeValueError as error:
-            raise ValidationError(str(error)) from error
+            reason = f"position {error.position}: {error.reason}"
+            raise nested(error.field.removeprefix("."), reason) from error
         return value
 
 

@@ -10,7 +10,7 @@ from rm_service.domain.device_attributes import write_attributes
 from rm_service.domain.device_selection import UNIT, Device, Held, free_units, largest_fraction
 from rm_service.domain.exact_quantities import format_milli
 from rm_service.domain.resource_classes import SelectorReason, write_spec
-from rm_service.ledger.queries.assignments import Assignment
+from rm_service.ledger.queries.assignments import Assignment, Assignments
 from rm_service.services.resource_classes import ClassExplained, ClassStanding, Overlap, SignatureExplained
 
 Document = dict[str, Any]
@@ -58,7 +58,13 @@ def held_document(held: Held) -> Document:
     }
 
 
-def assignment_document(assignment: Assignment) -> Document:
+def assignments_document(assignments: Assignments) -> Document:
+    """All assignments of a node."""
+    items = [_assignment(each) for each in assignments.items]
+    return {"seq": assignments.seq, "items": items, "next_cursor": None}
+
+
+def _assignment(assignment: Assignment) -> Document:
     """What a node's agent is to set up for one application."""
     return {
         "application": assignment.application_id,

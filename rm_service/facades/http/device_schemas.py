@@ -49,7 +49,7 @@ class AssignmentSchema(Schema):
 
 
 class AssignmentsSchema(Schema):
-    """All assignments of a node; `seq` is the number of the event that they stand for, or a later one."""
+    """All assignments of a node; `seq` is the number of the last event they take in."""
 
     seq = fields.Integer(required=True)
     items = _list(AssignmentSchema)

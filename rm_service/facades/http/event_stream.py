@@ -229,13 +229,19 @@ def _matches(request: StreamRequest) -> bool:
     )
 
 
-def _read(request: StreamRequest) -> tuple[Filter, int | None]:
-    """What is to be shown, and after which number: None is from now on. `Last-Event-ID` wins over `after`."""
+def read_given(request: StreamRequest) -> dict[str, str]:
+    """The query's parameters as texts. Raises ProblemError."""
     given: dict[str, str] = {}
     for name, value in parse_qsl(request.query, keep_blank_values=True):
         if name in given:
             raise invalid_fields({name: ["is given twice"]})
         given[name] = value
+    return given
+
+
+def _read(request: StreamRequest) -> tuple[Filter, int | None]:
+    """What is to be shown, and after which number: None is from now on. `Last-Event-ID` wins over `after`."""
+    given = read_given(request)
     query: Mapping[str, Any] = load(EventsQuery(), given)
     return Filter(query["selector"], query.get("kind", "")), _after(request, query, given)
 

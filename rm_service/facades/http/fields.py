@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, validate
 
+from rm_service.domain.amounts import DEVICE
 from rm_service.domain.application import Instant
 from rm_service.domain.resource_shapes import read_amounts
 from rm_service.domain.resource_types import ResourceType
@@ -64,8 +65,23 @@ class AmountsField(fields.Field[Amounts]):
         return amounts_of(value)
 
 
+class LimitField(AmountsField):
+    """Amounts that may also be of devices: in thousandths, by signature."""
+
+    def _deserialize(self, value: object, *_: object, **__: object) -> Amounts:
+        return _read_amounts(value, None)
+
+
 def amounts_of(document: object, resource_type: ResourceType | None = None) -> Amounts:
-    """Read a resource. Raises ValidationError naming the dimension."""
+    """Read what somebody has or asks for. Raises ValidationError naming the dimension."""
+    amounts, tags = _read_amounts(document, resource_type)
+    for dimension in amounts:
+        if dimension.startswith(DEVICE):
+            raise nested(dimension, "devices are registered as `devices` and asked for by `classes`")
+    return amounts, tags
+
+
+def _read_amounts(document: object, resource_type: ResourceType | None) -> Amounts:
     try:
         return read_amounts(document, resource_type)
     except ShapeError as error:

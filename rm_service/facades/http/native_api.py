@@ -14,6 +14,7 @@ from rm_service.facades.http import (
     resource_manager_endpoints,
 )
 from rm_service.facades.http.application_polls import ApplicationPolls
+from rm_service.facades.http.assignment_stream import AssignmentStreams
 from rm_service.facades.http.endpoints import API, Call, Endpoint
 from rm_service.facades.http.error_problems import problem_of
 from rm_service.facades.http.event_stream import EventStreams, answer_to
@@ -79,7 +80,8 @@ def stream_routes(
     handlers = application_endpoints.ApplicationEndpoints(applications)
     events = EventStreams(tailer, authorize=authorize, event_json=_event_json)
     polls = ApplicationPolls(ledger, tailer, authorize=authorize, render=partial(_application, handlers))
-    return [events.route, polls.route]
+    assignments = AssignmentStreams(ledger, tailer, authorize=authorize)
+    return [events.route, polls.route, assignments.route]
 
 
 def _event_json(each: LabelledEvent) -> bytes:

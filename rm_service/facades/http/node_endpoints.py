@@ -6,7 +6,7 @@ from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Code, Outcome, Refused
 from rm_service.facades.http.answer_schemas import NodeSchema as NodeAnswer
 from rm_service.facades.http.answer_schemas import NodesSchema
-from rm_service.facades.http.device_rendering import assignment_document
+from rm_service.facades.http.device_rendering import assignments_document
 from rm_service.facades.http.device_schemas import AssignmentsSchema
 from rm_service.facades.http.endpoints import Call, Endpoint, Reply, refusal
 from rm_service.facades.http.paths import instance
@@ -81,9 +81,7 @@ class NodeEndpoints:
         found = self.nodes.assignments(name, call.query["partition"])
         if found is None:
             raise ProblemError(Code.UNKNOWN_NODE, f"no node {name} is registered")
-        seq, assignments = found
-        items = [assignment_document(each) for each in assignments]
-        return Reply(200, {"seq": seq, "items": items, "next_cursor": None})
+        return Reply(200, assignments_document(found))
 
     def list(self, call: Call) -> Reply:
         """A page of nodes."""
@@ -137,7 +135,7 @@ def endpoints(handlers: NodeEndpoints) -> list[Endpoint]:
             "GET",
             f"{one}/assignments",
             handlers.assignments,
-            "Who holds which devices of a node",
+            "Who holds which devices of a node; as text/event-stream again whenever that changes",
             _GROUP,
             {200: AssignmentsSchema()},
             query=PartitionQuery(),

@@ -50,9 +50,13 @@ PROBLEMS: Mapping[str, Problem] = {
     ),
     Code.UNKNOWN_ENGINE: Problem(HTTPStatus.NOT_FOUND, "No engine is registered under this instance."),
     Code.UNKNOWN_LIMIT: Problem(HTTPStatus.NOT_FOUND, "No limit has this id."),
-    Code.UNKNOWN_CLASS: Problem(HTTPStatus.NOT_FOUND, "No resource class has this name. Asked for by an application: 409."),
+    Code.UNKNOWN_CLASS: Problem(
+        HTTPStatus.NOT_FOUND, "No resource class has this name. Asked for by an application: 409."
+    ),
     Code.CLASS_EXISTS: Problem(HTTPStatus.CONFLICT, "A resource class of this name is there already."),
-    Code.INVALID_CLASSES: Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "Classes cannot be asked for in this way."),
+    Code.INVALID_CLASSES: Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "Classes cannot be asked for in this way."
+    ),
     Code.UNKNOWN_PROVIDER: Problem(HTTPStatus.NOT_FOUND, "No external provider has this type and name."),
     # It does not go with what is there.
     Code.PROVIDER_TIE: Problem(

@@ -94,7 +94,7 @@ class FaultSchema(Schema):
 
 
 class HealthSchema(Schema):
-    """What the plugin says of its manager."""
+    """What the plugin says of its manager, at most a minute ago; null once a later look says otherwise."""
 
     ok = _yes()
     detail = _text()

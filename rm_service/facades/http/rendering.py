@@ -11,7 +11,12 @@ from rm_service.domain.application import Application, Instant, State
 from rm_service.domain.events import Event
 from rm_service.domain.limits import Limit
 from rm_service.domain.tags import Tags
-from rm_service.facades.http.device_rendering import application_devices, free_devices, without_devices
+from rm_service.facades.http.device_rendering import (
+    application_devices,
+    free_devices,
+    held_document,
+    without_devices,
+)
 from rm_service.facades.http.problems import shortfall_document
 from rm_service.ledger.queries.clients import ResourceManager
 from rm_service.ledger.queries.engines import EngineRecord
@@ -170,10 +175,11 @@ def _place(account: Account) -> Document | None:
     if observation is None:
         return None
     held = plus(balance.locked, balance.used)
+    used_there = set(observation.observed).union(*[amounts for _, amounts in observation.ended])
     return {
         "provider": observation.provider,
         "observed": observation.observed,
-        "others": without_zeros(minus(observation.observed, balance.seen)),
+        "others": without_zeros({name: account.others(name) for name in used_there}),
         "observed_at": time_text(observation.at),
         "stale_at": time_or_none(observation.stale_at),
         "ignored_when_stale": observation.ignored_when_stale,
@@ -235,6 +241,7 @@ def explanation_document(explanation: Explanation, labels: Iterable[Tags]) -> Do
         "would_fit": granted is not None,
         "node": None if granted is None else granted.tags.get("node"),
         "labels": list(labels),
+        "devices": [] if granted is None else [held_document(each) for each in granted.devices],
         "code": None if refused is None else refused.code.value,
         "detail": None if refused is None else refused.detail,
         "shortfalls": [] if refused is None else [shortfall_document(each) for each in refused.shortfalls],

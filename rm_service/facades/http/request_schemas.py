@@ -15,6 +15,7 @@ from rm_service.facades.http.fields import (
     AttributesField,
     IdField,
     InstanceField,
+    LimitField,
     SelectorField,
     TagsField,
     TextField,
@@ -258,8 +259,8 @@ class LimitSchema(Schema):
     """The limit of a tag combination; the value `*` gives every value its own."""
 
     tags = TagsField(required=True)
-    total = AmountsField(required=True)
-    protected = AmountsField(load_default=lambda: ({}, {}))
+    total = LimitField(required=True)
+    protected = LimitField(load_default=lambda: ({}, {}))
 
 
 class PageQuery(Schema):

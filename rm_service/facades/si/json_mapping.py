@@ -67,6 +67,7 @@ def to_json(message: Message) -> str:
 # What other dialects call a field, and what this message calls it.
 _ALIASES: Mapping[str, Mapping[str, str]] = {
     "si.v1.AllocationAsk": {"originator": "Originator"},
+    "si.v1.AllocationAskRelease": {"allocationkey": "allocationKey"},
     "si.v1.UpdateContainerSchedulingStateRequest": {"applicartionID": "applicationID"},
     "si.v0.Allocation": {"allocationID": "UUID"},
     "si.v0.AllocationRelease": {"allocationID": "UUID"},

@@ -14,6 +14,7 @@ from rm_service.hosting.streams import StreamRoute
 from rm_service.ledger.answers import AnswerLog
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.tailer import Tailer
+from rm_service.services.looks import Before
 from rm_service.services.si.scheduler import SchedulerService
 
 OFF = "off"
@@ -22,7 +23,7 @@ OFF = "off"
 class SchedulerInterface:
     """Start it before the HTTP server, whose stream route it gives; stop it after.
 
-    `bind` is where gRPC is served, or `off`. `max_message` is in bytes.
+    `bind` is where gRPC is served, or `off`. `max_message` is in bytes. `before`: as SchedulerService has it.
     """
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
@@ -38,8 +39,11 @@ class SchedulerInterface:
         max_message: int,
         reuse_port: bool,
         request_log: RequestLog,
+        before: Before = lambda _: (),
     ) -> None:
-        self._scheduler = SchedulerService(ledger, resync_seconds=resync_seconds, policies=policies)
+        self._scheduler = SchedulerService(
+            ledger, resync_seconds=resync_seconds, policies=policies, before=before
+        )
         log = AnswerLog(ledger.readers)
         self._presence = Presence(self._streaming, self._scheduler.note_presence, pause_seconds=pause_seconds)
         self._feed = AnswerFeed(log, tailer, KINDS_OF, self._presence.heard, self._scheduler.registered)

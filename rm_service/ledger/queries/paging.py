@@ -16,7 +16,8 @@ MAX_SCANNED = 10_000
 
 _CHUNK = 2_000
 _VERSION = 1
-_MAX_CURSOR = 1024
+_MAX_CURSOR = 2048
+"""A name of 256 characters of four bytes each, in base64, and more."""
 
 
 class CursorError(ValueError):

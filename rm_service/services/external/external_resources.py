@@ -17,6 +17,7 @@ from rm_service.services.external.observing import Observing
 from rm_service.services.external.plugins import PluginFault, Plugins
 from rm_service.services.external.providers import Providers, ProviderWish
 from rm_service.services.external.refresher import Refresher
+from rm_service.services.external.rule_check import warn_of_uncounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class ExternalResources:
 
     def start(self) -> None:
         """Follow the stored providers."""
+        warn_of_uncounted(self.ledger.book().rules, self.plugins.by_type)
         self.refresher.start()
 
     def stop(self) -> None:

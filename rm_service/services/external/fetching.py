@@ -2,24 +2,29 @@
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from tenacity.wait import wait_exponential, wait_random
 
-from external_providers.base import DeniedError, Health, MalformedError, ProviderError, UnreachableError
+from external_providers.base import (
+    AbsurdError,
+    DeniedError,
+    Health,
+    MalformedError,
+    ProviderError,
+    UnreachableError,
+)
 from rm_service.domain.application import Instant
-from rm_service.services.external.snapshots import AbsurdSnapshotError, Snapshot, check_snapshot
+from rm_service.services.external.snapshot_check import check_look, in_words
+from rm_service.services.external.snapshots import Snapshot
 from rm_service.services.external.sources import Source
 
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 2.0
 _PAUSES = wait_exponential(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS) + wait_random(0, FIRST_PAUSE_SECONDS)
-
-_log = structlog.get_logger(__name__)
 
 
 class FaultKind(StrEnum):
@@ -43,6 +48,8 @@ class Fault:
     kind: FaultKind
     reason: str
     at: Instant
+    traceback: str = field(default="", repr=False)
+    """Where a plugin's defect is."""
 
     def is_as(self, other: "Fault | None") -> bool:
         """Whether it was told already."""
@@ -62,8 +69,8 @@ class Clocks:
 def fetch(source: Source, clocks: Clocks, deadline: float, attempts: int = ATTEMPTS) -> Snapshot:
     """Look at the manager. `deadline` is on the monotonic clock: pauses and attempts end before it.
 
-    Only what had no answer is tried again. Raises ProviderError, AbsurdSnapshotError, and whatever a plugin
-    raises that has a defect.
+    Only what had no answer is tried again. Raises ProviderError, and whatever a plugin raises that has
+    a defect.
     """
 
     def too_late(state: RetryCallState) -> bool:
@@ -84,8 +91,16 @@ def _look(source: Source, clocks: Clocks, deadline: float) -> Snapshot:
     began, at = clocks.monotonic(), clocks.now()
     applications = tuple(source.plugin.applications(source.request(_left(clocks, deadline))))
     places = tuple(source.plugin.places(source.request(_left(clocks, deadline))))
-    by_name = check_snapshot(source.identity, places, applications)
-    return Snapshot(by_name, applications, at, began, clocks.monotonic() - began)
+    checked = check_look(source.identity, places, applications)
+    return Snapshot(
+        checked.places,
+        tuple(checked.applications),
+        at,
+        began,
+        clocks.monotonic() - began,
+        frozenset(checked.quarantined),
+        tuple(checked.faults),
+    )
 
 
 def _left(clocks: Clocks, deadline: float) -> float:
@@ -105,7 +120,7 @@ def health_of(source: Source, seconds: float) -> Health:
 
 
 _KINDS: tuple[tuple[type[Exception], FaultKind], ...] = (
-    (AbsurdSnapshotError, FaultKind.QUARANTINED),
+    (AbsurdError, FaultKind.QUARANTINED),
     (DeniedError, FaultKind.DENIED),
     (MalformedError, FaultKind.MALFORMED),
     (UnreachableError, FaultKind.UNREACHABLE),
@@ -113,11 +128,17 @@ _KINDS: tuple[tuple[type[Exception], FaultKind], ...] = (
 )
 
 
+def quarantine_of(source: Source, snapshot: Snapshot, at: Instant) -> Fault | None:
+    """What of a snapshot cannot be and is not used; the rest of it is."""
+    if not snapshot.faults:
+        return None
+    return Fault(FaultKind.QUARANTINED, source.told(AbsurdError(in_words(snapshot.faults))), at)
+
+
 def fault_of(source: Source, error: BaseException, at: Instant) -> Fault:
-    """What an error of a fetch is to operators; a plugin's defect is logged with where it is."""
+    """What an error of a fetch is to operators."""
     for kind, name in _KINDS:
         if isinstance(error, kind):
             return Fault(name, source.told(error), at)
     where = source.secrets.scrubbed("".join(traceback.format_exception(error)))
-    _log.error("provider_defect", provider=source.stored.key, traceback=where)
-    return Fault(FaultKind.DEFECT, f"{type(error).__name__}: {source.told(error)}", at)
+    return Fault(FaultKind.DEFECT, f"{type(error).__name__}: {source.told(error)}", at, where)

@@ -6,7 +6,7 @@ All of it is called under the refresher's lock.
 import structlog
 
 from rm_service.services.external.feeds import Feed, is_too_old
-from rm_service.services.external.fetching import Fault
+from rm_service.services.external.fetching import Fault, FaultKind
 
 _log = structlog.get_logger(__name__)
 
@@ -18,9 +18,14 @@ def note_fault(feed: Feed, fault: Fault | None) -> None:
         if feed.failing:
             _log.info("provider_recovered", provider=key)
     elif not (feed.failing and fault.is_as(feed.fault)):
+        if fault.traceback:
+            _log.error("provider_defect", provider=key, traceback=fault.traceback)
         _log.warning("provider_failed", provider=key, kind=fault.kind.value, reason=fault.reason)
     feed.failing = fault is not None
     feed.fault = fault or feed.fault
+    answers = fault is None or fault.kind is FaultKind.QUARANTINED
+    if feed.health is not None and feed.health.ok is not answers:
+        feed.health = None  # it was looked at before this
 
 
 def note_age(feed: Feed, age_seconds: float) -> None:

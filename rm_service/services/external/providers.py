@@ -1,12 +1,13 @@
 """The stored providers: set, listed, taken away. Their secrets go in, and never come out again."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from external_providers.base import ExternalResourceProvider, Identity, ProviderConfigError, ProviderRecord
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import Amounts
+from rm_service.domain.label_rules import LabelRule
 from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.providers import StalePolicy, StoredProvider, provider_key
 from rm_service.domain.selectors import Operator, Requirement, Selector
@@ -19,6 +20,7 @@ from rm_service.services.external.secret_fields import (
     HIDDEN,
     Path,
     Secrets,
+    elsewhere,
     open_passwords,
     path_text,
     recipients_of,
@@ -111,10 +113,12 @@ class Providers:
         if shown:
             raise ProviderFaultError({_at(path): "a password in an address would be shown" for path in shown})
         _check_protected(plugin, wish.protected)
+        labels = _selector_of(matched.labels) if wish.labels is None else wish.labels
+        _check_labels(labels, [rule for rule in self._rules() if rule.external == wish.type])
         return op.StoreProvider(
             type=wish.type,
             name=wish.name,
-            labels=_selector_of(matched.labels) if wish.labels is None else wish.labels,
+            labels=labels,
             config=marked,
             secrets=self._sealed(provider_key(wish.type, wish.name), secrets),
             stale_policy=wish.stale_policy,
@@ -123,6 +127,9 @@ class Providers:
             protected=wish.protected,
             based_on=None if before is None else before.version,
         )
+
+    def _rules(self) -> Sequence[LabelRule]:
+        return self.ledger.book().rules.external
 
     def _plugin(self, type_: str) -> ExternalResourceProvider:
         try:
@@ -154,10 +161,10 @@ class Providers:
         if unknown:
             raise ProviderFaultError({_at(path): "there is none to be kept: give it" for path in unknown})
         keys = plugin.parser.recipients
-        elsewhere = recipients_of(wish.config, [path for path, _ in given.values], keys)
-        elsewhere -= recipients_of({} if before is None else before.config, stored, keys)
-        if elsewhere:
-            reason = f"was not given for {', '.join(sorted(elsewhere))}: give it again"
+        known = recipients_of({} if before is None else before.config, stored, keys)
+        others = elsewhere(known, recipients_of(wish.config, [path for path, _ in given.values], keys))
+        if others:
+            reason = f"was not given for {', '.join(others)}: give it again"
             raise ProviderFaultError({_at(path): reason for path in marked})
         return tuple((path, stored[path] if value == HIDDEN else value) for path, value in given.values)
 
@@ -170,6 +177,21 @@ class Providers:
 
 def _selector_of(tags: Tags) -> Selector:
     return Selector(tuple(sorted(Requirement(key, Operator.IN, (value,)) for key, value in tags.items())))
+
+
+def _check_labels(labels: Selector, rules: Sequence[LabelRule]) -> None:
+    """Refuse what fits no label of these rules. Where there are none yet nothing can be said."""
+    if rules and not any(_fits(labels, rule.keys) for rule in rules):
+        keys = "; ".join(", ".join(sorted(rule.keys)) for rule in rules)
+        raise ProviderFaultError({"labels": f"no label can match: their tags are {keys}"})
+
+
+def _fits(labels: Selector, keys: Collection[str]) -> bool:
+    """Whether it can accept tags with just these keys."""
+    return all(
+        each.operator is not Operator.MISSING if each.key in keys else each.matches({})
+        for each in labels.requirements
+    )
 
 
 def _check_protected(plugin: ExternalResourceProvider, protected: Amounts) -> None:

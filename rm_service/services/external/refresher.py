@@ -29,6 +29,7 @@ from rm_service.services.external.fetching import (
     fault_of,
     fetch,
     health_of,
+    quarantine_of,
 )
 from rm_service.services.external.following import Following, Stored
 from rm_service.services.external.metrics import ProviderMetrics
@@ -266,11 +267,11 @@ class Refresher:
             feed.breaker.failed()
             feed.next_at = max(feed.next_at, feed.breaker.retry_at or 0.0)
         note_fault(feed, fault)
-        note_pace(feed, self._clocks.monotonic() - call.began, well=fault is None)
+        note_pace(feed, self._clocks.monotonic() - call.began, well=snapshot is not None)
         if self._metrics is not None:
             if fault is not None:
                 self._metrics.failed(feed.key, fault.kind)
-            elif snapshot is not None:
+            if snapshot is not None:
                 self._metrics.fetched(feed.key, snapshot.seconds)
 
     def _note_age(self, feed: Feed) -> None:
@@ -326,6 +327,7 @@ class Refresher:
         try:
             attempts = 1 if call.probing else ATTEMPTS
             snapshot = fetch(source, self._clocks, call.deadline, attempts)
+            fault = quarantine_of(source, snapshot, self._clocks.now())
         except BaseException as error:  # noqa: BLE001 - whatever a plugin raises is its provider's fault alone
             fault = fault_of(source, error, self._clocks.now())
         with self._lock:

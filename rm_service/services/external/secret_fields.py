@@ -5,6 +5,7 @@ database, in answers, and in what comes back with them.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ HIDDEN = "***"
 
 Config = Mapping[str, Any]
 Path = tuple[str | int, ...]
+Recipients = Mapping[str, set[str]]
+"""Who may be sent secrets, by the key that says so."""
 _ADDRESS = re.compile(r"([a-zA-Z][\w+.-]*)://(?:[^/?#\\@\s]*@)?([\w.:%\[\]-]+)(?:[/?#][^\\\s,;|]*)?")
 """One address and nothing beside it: scheme, host and port, and a rest that does not say whom to ask."""
 SHORTEST = 4
@@ -89,18 +92,25 @@ def _schema_of(nested: kinds.Nested) -> Schema:
     return schema
 
 
-def recipients_of(config: Config, secrets: Collection[Path], keys: Collection[str] | None) -> set[str]:
+def elsewhere(before: Recipients, after: Recipients) -> list[str]:
+    """Whom the secrets of one configuration would be sent to by the other and were not before."""
+    known = set().union(*before.values())
+    others = {each for found in after.values() for each in found - known}
+    return sorted(others | {f"a missing {key}" for key in before.keys() - after.keys()})
+
+
+def recipients_of(config: Config, secrets: Collection[Path], keys: Collection[str] | None) -> Recipients:
     """Who may be sent the secrets of this configuration, by what stands under these keys; None: under any.
 
     Of an address it is `https://host:port`, of anything else the key and the whole of its value. `secrets`
     are the places that are left out.
     """
-    found = set()
+    found: dict[str, set[str]] = defaultdict(set)
     for path, value in _leaves(config):
         where = path_text(tuple(step for step in path if isinstance(step, str)))
         decides = keys is None or any(f"{where}.".startswith(f"{key}.") for key in keys)
         if decides and path not in secrets:
-            found.add(_recipient(where, value))
+            found[where].add(_recipient(where, value))
     return found
 
 

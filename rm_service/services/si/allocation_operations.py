@@ -6,7 +6,7 @@ from rm_service.domain import answers
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import PORT, Amounts
 from rm_service.domain.queue_config import PartitionConfig
-from rm_service.domain.selectors import SelectorError, parse_selector
+from rm_service.domain.selectors import SelectorError, one_of, parse_selector
 from rm_service.domain.tags import Tags
 from rm_service.ledger.ids import is_id, new_id
 from rm_service.services.si.application_operations import adopted_application
@@ -22,6 +22,7 @@ from rm_service.services.si.names import (
     outside_tags,
     partition_name,
     printable,
+    resource_fault,
     tag_fault,
 )
 from rm_service.services.si.requests import MAX_TIMEOUT_MS, Ask, ExistingAllocation, Release
@@ -76,7 +77,7 @@ def _ask(known: KnownClient, request: Ask, of_application: Tags) -> op.Ask:
         resource=_with_ports(request),
         priority=_priority(request.priority, config),
         run_for=min(max(0, request.timeout_ms), MAX_TIMEOUT_MS) * MILLISECOND,
-        placement=None if node else _placement(known, request, partition, config),
+        placement=_placement(known, request, partition, config),
         request=_said(request),
     )
 
@@ -94,10 +95,12 @@ def _book(
     said = _said(request)
     if not app and FOREIGN in request.tags:
         said["foreign"] = True
+        said["app"] = request.application
     if not request.id:
         said["anonymous"] = True
     elif own_id != request.id:
         said["uuid"] = request.id
+    placement, required_node = _once_more(known, request, partition, config)
     return op.BookAllocation(
         client=known.client,
         id=own_id,
@@ -108,6 +111,8 @@ def _book(
         resource=_with_ports(request),
         priority=_priority(request.priority, config),
         request=said,
+        placement=placement,
+        required_node=required_node,
         adopt=adopted_application(known, app, request.queue, partition, config) if request.queue else None,
     )
 
@@ -149,7 +154,7 @@ def _partition(
     if not any(resource.values()):
         raise _RejectedError("allocation contains no resources")
     node = request.node if isinstance(request, ExistingAllocation) else request.tags.get(REQUIRED_NODE, "")
-    fault = tag_fault(request.application, request.key, request.task_group, node, *resource)
+    fault = tag_fault(request.application, request.key, request.task_group, node) or resource_fault(*resource)
     if fault is not None:
         raise _RejectedError(fault)
     text = sum(len(key) + len(value) for key, value in request.tags.items())
@@ -178,11 +183,31 @@ def _charged(
     return tags
 
 
-def _placement(known: KnownClient, request: Ask, partition: str, config: PartitionConfig) -> op.Placement:
-    selector = request.tags.get(NODE_SELECTOR, "")
+def _once_more(
+    known: KnownClient, request: ExistingAllocation, partition: str, config: PartitionConfig
+) -> tuple[op.Placement | None, str | None]:
+    """Where what runs may be if it is asked for again. What cannot be read of that is left aside."""
+    node = request.tags.get(REQUIRED_NODE) or None
+    if node is not None and tag_fault(node) is not None:
+        return None, None
+    try:
+        return _placement(known, request, partition, config), node
+    except _RejectedError:
+        return None, node
+
+
+def _placement(
+    known: KnownClient, request: Ask | ExistingAllocation, partition: str, config: PartitionConfig
+) -> op.Placement | None:
+    """How a node is chosen; None where the one that is required is all that is said of nodes."""
+    node, selector = request.tags.get(REQUIRED_NODE), request.tags.get(NODE_SELECTOR, "")
+    if node and not selector:
+        return None
     if selector:
         try:
             selector = str(parse_selector(selector))
+            if node:
+                selector = str(parse_selector(f"{selector},{one_of('node', node)}"))
         except SelectorError as error:
             raise _RejectedError(f"{NODE_SELECTOR}: {error}") from error
     sort = config.node_sort

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
+from rm_service.domain.amounts import DEVICE, PORT
 from rm_service.domain.tags import MAX_VALUE_LENGTH, key_fault, value_fault
+from rm_service.domain.view import SLOT
 
 DEFAULT_PARTITION = "default"
 REQUIRED_NODE = "yunikorn.apache.org/requiredNode"
@@ -74,6 +76,16 @@ def tag_fault(*values: str) -> str | None:
         if fault is not None:
             return f"{value[:40]!r}: {fault}"
     return None
+
+
+def resource_fault(*names: str) -> str | None:
+    """What is wrong with the names of an RM's resources, or None."""
+    for name in names:
+        if not name:
+            return "a resource needs a name"
+        if name == SLOT or name.startswith((PORT, DEVICE)):
+            return f"{name[:40]!r} is counted by the ledger itself"
+    return tag_fault(*names)
 
 
 @lru_cache(maxsize=65_536)

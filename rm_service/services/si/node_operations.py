@@ -7,7 +7,7 @@ from rm_service.domain.node_life import DRAINING, NOT_READY
 from rm_service.ledger.batch import Group
 from rm_service.services.si.allocation_operations import book_allocation
 from rm_service.services.si.clients import KnownClient
-from rm_service.services.si.names import printable, tag_fault
+from rm_service.services.si.names import printable, resource_fault, tag_fault
 from rm_service.services.si.requests import Dialect, NodeAction, NodeChange
 
 PARTITION = "si/node-partition"
@@ -92,7 +92,7 @@ def _fault(change: NodeChange) -> str | None:
             return f"{field} contains negative resources"
     if sum(len(key) + len(value) for key, value in change.attributes.items()) > MAX_ATTRIBUTES_TEXT:
         return f"attributes are longer than {MAX_ATTRIBUTES_TEXT} characters"
-    return tag_fault(change.node, *(change.schedulable or {}), *(change.occupied or {}))
+    return tag_fault(change.node) or resource_fault(*(change.schedulable or {}), *(change.occupied or {}))
 
 
 MAX_ATTRIBUTES_TEXT = 262_144

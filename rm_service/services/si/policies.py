@@ -168,7 +168,7 @@ class _Builder:
 
     def _take_key(self, event: NodeEvent, line: str) -> None:
         if not isinstance(event, ScalarEvent):
-            raise QueueConfigError(line, "has a field whose name is not a text")
+            raise QueueConfigError(line, "has a list or a map where the name of a field is due")
         if event.value in self._open[-1]:
             raise QueueConfigError(line, "repeats a field")
         self._keys[-1] = event.value

@@ -18,6 +18,7 @@ from rm_service.domain.tags import TagError, Tags
 from rm_service.ledger.client_state import note_signs_of_life
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.resync import give_up_unreported
+from rm_service.services.looks import Before, enqueue_behind, looks_for
 from rm_service.services.si import allocation_operations as allocations
 from rm_service.services.si import application_operations as applications
 from rm_service.services.si.clients import RESYNC, WISHES, Clients, KnownClient
@@ -37,15 +38,26 @@ CHUNK = 500
 MAX_RM_ID = 128
 REMEMBERED_APPLICATIONS = 100_000
 
+_Charged = op.Ask | op.BookAllocation | op.AddApplication
 _log = structlog.get_logger(__name__)
 
 
 class SchedulerService:
     """What a façade of the Scheduler Interface hands its requests to. Every method may be called anywhere."""
 
-    def __init__(self, ledger: Ledger, *, resync_seconds: int, policies: Path | None = None) -> None:
-        """`policies`: the folder of the policy groups' files; None: those that came with the service."""
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        resync_seconds: int,
+        policies: Path | None = None,
+        before: Before = lambda _: (),
+    ) -> None:
+        """`policies`: the folder of the policy groups' files; None: those that came with the service.
+        `before`: what the ledger is to be told of external places before somebody asks there.
+        """
         self._ledger = ledger
+        self._before = before
         self._policies = policies
         self._resync_seconds = resync_seconds
         self._clients = Clients(ledger)
@@ -171,7 +183,8 @@ class SchedulerService:
     ) -> None:
         rules = self._ledger.book().rules
         for chunk in _chunks([possible(operation, rules) for operation in operations]):
-            future = self._ledger.enqueue(chunk)
+            asking = [each.tags for each in chunk if isinstance(each, _Charged)]
+            future = enqueue_behind(self._ledger, looks_for(self._before, asking), chunk)
             future.add_done_callback(self._learn)
             futures.append(future)
 
@@ -199,7 +212,7 @@ class SchedulerService:
 
 def possible(operation: op.DecidedOperation, rules: LabelRules) -> op.DecidedOperation:
     """The operation, or what rejects it: its tags may be such that nothing can be charged to them."""
-    if not isinstance(operation, op.Ask | op.BookAllocation | op.AddApplication):
+    if not isinstance(operation, _Charged):
         return operation
     try:
         rules.labels_for(operation.tags)

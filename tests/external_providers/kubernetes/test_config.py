@@ -1,5 +1,6 @@
 """What a configuration may say, and which field is named when it is wrong."""
 
+import os
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,6 +33,15 @@ def test_the_tag_that_leads_here_is_the_cluster_or_the_name_of_the_record() -> N
     assert parse(ProviderRecord("kubernetes", "c1", {"server": SERVER})).labels == {"k8sCluster": "c1"}
     named = {"server": SERVER, "cluster": "prod"}
     assert parse(ProviderRecord("kubernetes", "c1", named)).labels == {"k8sCluster": "prod"}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["kubeconfig", "ca_file", "client_certificate"])
+def test_a_pipe_is_no_file_and_nobody_waits_for_its_writer(tmp_path: Path, name: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    config = {} if name == "kubeconfig" else {"server": SERVER, "client_key": "x"}
+    assert faults(config | {name: str(pipe)}) == {name: f"{pipe} is no file"}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +81,7 @@ def test_the_tag_that_leads_here_is_the_cluster_or_the_name_of_the_record() -> N
         ({"server": SERVER, "namespaces": ["A b"]}, "namespaces"),
         ({"server": SERVER, "namespaces": [{}]}, "namespaces"),
         ({"server": SERVER, "namespaces": 5}, "namespaces"),
+        ({"server": SERVER, "namespaces": "team in ("}, "namespaces"),
         ({"server": SERVER, "tolerations": [1]}, "tolerations.0"),
         ({"server": SERVER, "colour": "red"}, "colour"),
     ],

@@ -110,7 +110,6 @@ def test_lists_that_are_null_are_empty() -> None:
 @pytest.mark.parametrize(
     ("document", "field"),
     [
-        (pod("a", "p", {"cpu": "-1"}), "pod a/p, container main.requests.cpu"),
         (pod("a", "p", {"cpu": "much"}), "pod a/p, container main.requests.cpu"),
         (pod("a", "p", containers={}), "pod a/p.containers"),
         (pod("", "p"), "metadata.namespace"),

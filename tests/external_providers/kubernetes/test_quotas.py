@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from external_providers.base import MalformedError
+from external_providers.base import AbsurdError
 from external_providers.kubernetes.quotas import MEASURES, Tightest, read_quota, tightest
 from tests.kubernetes.objects import Document, quota
 
@@ -72,8 +72,8 @@ def test_fractions_are_rounded_to_the_safe_side() -> None:
     assert found["k8s.memory"] == Tightest(1, 1, "q")
 
 
-def test_a_negative_amount_is_malformed() -> None:
-    with pytest.raises(MalformedError, match=r"resourcequota a/q\.hard\.cpu"):
+def test_a_negative_amount_is_absurd() -> None:
+    with pytest.raises(AbsurdError, match=r"resourcequota a/q\.hard\.cpu: is below 0"):
         read_quota(quota("a", "q", {"cpu": "-1"}))
 
 

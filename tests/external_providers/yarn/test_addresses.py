@@ -165,7 +165,7 @@ def test_one_that_answers_again_is_tried_in_its_turn(
     take_over(two, one)
     provider.places(both)
     assert provider.health(both).detail.startswith(one.url)
-    assert two.paths == [SCHEDULER]
+    assert two.paths == [SCHEDULER, INFO]  # while the other was behind it; not since
 
 
 def test_none_that_is_active_is_told_with_the_state_of_each(

@@ -155,6 +155,8 @@ def test_a_key_that_stands_twice_is_refused() -> None:
     [
         (si_v0.AllocationAskRelease, "allocationkey", "allocationkey"),
         (si_v0.AllocationAskRelease, "allocationKey", "allocationkey"),
+        (si.AllocationAskRelease, "allocationkey", "allocationKey"),
+        (si.AllocationAskRelease, "allocationKey", "allocationKey"),
         (si_v0.UpdateContainerSchedulingStateRequest, "applicartionID", "applicartionID"),
         (si_v0.UpdateContainerSchedulingStateRequest, "applicationID", "applicartionID"),
         (si.UpdateContainerSchedulingStateRequest, "applicartionID", "applicationID"),

@@ -1,4 +1,4 @@
-"""A manager of queues that says what a test lays down, behind the whole of the service's external resources."""
+"""A manager of queues that says what a test lays down, and the service's external resources before it."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -44,7 +44,7 @@ class Queues(ExternalResourceProvider):
     parser: ClassVar[ExternalResourceProviderParser] = ExternalResourceProviderParser(IDENTITY, QueuesSchema)
 
     def __init__(self) -> None:
-        self.has = [queue("root.a"), queue("root.b")]
+        self.has = [queue("a"), queue("b")]
         self.runs: list[ExternalApplication] = []
         self.trouble: Exception | None = None
 
@@ -89,17 +89,17 @@ class Process:
         self.time.passes(seconds)
         tick(self.external.refresher)
 
-    def ask(self, amount: int, queue: str = "root.a", cluster: str = "c1") -> Outcome:
+    def ask(self, amount: int, queue: str = "a", cluster: str = "c1") -> Outcome:
         tags = {"yarnCluster": cluster, "yarnQueue": queue}
         return self.applications.apply(Request(tags=tags, resource={MEMORY: amount}))
 
-    def granted(self, amount: int, queue: str = "root.a", cluster: str = "c1") -> str:
+    def granted(self, amount: int, queue: str = "a", cluster: str = "c1") -> str:
         outcome = self.ask(amount, queue, cluster)
         assert isinstance(outcome, Done), outcome
         assert outcome.application is not None
         return outcome.application.id
 
-    def refused(self, amount: int, queue: str = "root.a") -> str:
+    def refused(self, amount: int, queue: str = "a") -> str:
         """Why it is not granted."""
         outcome = self.ask(amount, queue)
         assert isinstance(outcome, Refused), outcome

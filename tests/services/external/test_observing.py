@@ -37,7 +37,7 @@ MEMORY = "yarn.memory"
 YARN = Identity("yarn", "yarnCluster", "yarnQueue", frozenset({MEMORY}))
 
 
-def here(queue: str = "root.a") -> dict[str, str]:
+def here(queue: str = "a") -> dict[str, str]:
     return {"yarnCluster": "c1", "yarnQueue": queue}
 
 
@@ -111,17 +111,17 @@ class World:
         self.followed.snapshots.put(("yarn", "c1"), snapshot)
         self.observing.refreshed(self.followed.sources[0], snapshot)
 
-    def ask(self, amount: int, queue: str = "root.a", wait: int = 0) -> Outcome:
+    def ask(self, amount: int, queue: str = "a", wait: int = 0) -> Outcome:
         asked = Request(tags=here(queue), resource={MEMORY: amount}, wait_seconds=wait)
         return self.applications.apply(asked)
 
-    def granted(self, amount: int, queue: str = "root.a") -> str:
+    def granted(self, amount: int, queue: str = "a") -> str:
         outcome = self.ask(amount, queue)
         assert isinstance(outcome, Done), outcome
         assert outcome.application is not None
         return outcome.application.id
 
-    def left(self, queue: str = "root.a") -> int:
+    def left(self, queue: str = "a") -> int:
         account = reading(self.ledger, read_label, self.ledger.book(), here(queue))
         return int(account.left()[MEMORY])
 
@@ -131,7 +131,7 @@ def world(ledger: Ledger) -> World:
     return World(ledger)
 
 
-def listed(id_: str, amount: int, *tags: str, place: str = "root.a") -> ExternalApplication:
+def listed(id_: str, amount: int, *tags: str, place: str = "a") -> ExternalApplication:
     return ExternalApplication(id_, place, {MEMORY: amount}, tags=frozenset(tags))
 
 
@@ -157,17 +157,17 @@ class TestOurs:
 
 class TestTelling:
     def test_a_place_is_told_of_when_somebody_asks_there(self, world: World) -> None:
-        world.look({"root.a": 40, "root.b": 0})
+        world.look({"a": 40, "b": 0})
         assert reading(world.ledger, read_label, world.ledger.book(), here()) is None
         world.granted(60)
         assert (world.left(), refusal(world.ask(1)).code) == (0, Code.INSUFFICIENT_RESOURCES)
 
     def test_and_after_each_look_as_long_as_it_is_used(self, world: World) -> None:
-        world.look({"root.a": 40})
+        world.look({"a": 40})
         ours = world.granted(50)
-        world.look({"root.a": 70}, listed("x", 30, f"rm-{ours}"))
+        world.look({"a": 70}, listed("x", 30, f"rm-{ours}"))
         assert world.left() == 10
-        world.look({"root.a": 40})
+        world.look({"a": 40})
         assert world.left() == 10
         assert audit(world.ledger.readers).consistent
 
@@ -175,33 +175,33 @@ class TestTelling:
         waiting = world.ask(10, wait=60)
         assert isinstance(waiting, Done)
         assert waiting.application is not None
-        assert waiting.application.reason == "yarnCluster=c1,yarnQueue=root.a: unobserved"
-        world.look({"root.a": 0})
+        assert waiting.application.reason == "yarnCluster=c1,yarnQueue=a: unobserved"
+        world.look({"a": 0})
         world.ledger.submit([op.Renew(waiting.application.id)])  # behind the wake
         found = world.applications.read(waiting.application.id)
         assert found is not None
         assert found.state is State.LOCKED
 
     def test_a_place_that_the_manager_does_not_have_is_named(self, world: World) -> None:
-        world.look({"root.a": 0})
-        assert refusal(world.ask(1, "root.z")).shortfalls[0].reason == "no_such_place"
+        world.look({"a": 0})
+        assert refusal(world.ask(1, "z")).shortfalls[0].reason == "no_such_place"
 
     def test_for_a_cluster_that_nobody_follows_nothing_is_registered(self, world: World) -> None:
         world.followed.sources.clear()
         assert refusal(world.ask(1)).code is Code.UNKNOWN_NODE
 
     def test_the_most_specific_provider_speaks(self, world: World) -> None:
-        world.followed.sources.append(source("a", "yarnCluster=c1,yarnQueue=root.a"))
-        snapshot = Snapshot({"root.a": Place("root.a", {MEMORY: 7}, {})}, (), 0, 100.0, 0.0)
+        world.followed.sources.append(source("a", "yarnCluster=c1,yarnQueue=a"))
+        snapshot = Snapshot({"a": Place("a", {MEMORY: 7}, {})}, (), 0, 100.0, 0.0)
         world.followed.snapshots.put(("yarn", "a"), snapshot)
-        world.look({"root.a": 0, "root.b": 0})
+        world.look({"a": 0, "b": 0})
         world.granted(7)
-        world.granted(100, "root.b")
-        world.look({"root.a": 0, "root.b": 0})
+        world.granted(100, "b")
+        world.look({"a": 0, "b": 0})
         assert world.left() == 0
 
     def test_several_that_stand_or_fall_together_are_told_before(self, world: World) -> None:
-        world.look({"root.a": 95})
+        world.look({"a": 95})
         asked = Request(tags=here(), resource={MEMORY: 3})
         operations = [world.applications.operation(asked) for _ in range(2)]
         outcomes = world.applications.submit(operations, atomic=True)
@@ -209,24 +209,40 @@ class TestTelling:
         assert world.left() == 5
 
     def test_explaining_looks_too(self, world: World) -> None:
-        world.look({"root.a": 95})
+        world.look({"a": 95})
         explained = world.applications.explain(Request(tags=here(), resource={MEMORY: 10}))
         assert explained.refused is not None
         assert explained.refused.shortfalls[0].others == 95
 
 
+def test_places_in_use_are_found_by_a_selector(world: World) -> None:
+    world.look({"a": 0, "b": 0})
+    ours = world.granted(10)
+    world.granted(10, "b")
+
+    def found(selector: str) -> list[tuple[str, tuple[str, ...]]]:
+        rules, labels = world.ledger.book().rules, parse_selector(selector)
+        with world.ledger.readers.connect() as connection:
+            used = used_places(connection, rules, "yarn", "yarnCluster", labels)
+        return [(each.tags["yarnQueue"], tuple(tenant.id for tenant in each.tenants)) for each in used]
+
+    assert found("yarnCluster=c1,yarnQueue in (a,z)") == [("a", (ours,))]
+    assert found("yarnCluster,yarnQueue!=b") == [("a", (ours,))]
+    assert found("yarnCluster=c2") == []
+
+
 def test_places_in_use_are_found_with_those_who_use_them(world: World) -> None:
-    world.look({"root.a": 0, "root.b": 0, "root.c": 95})
+    world.look({"a": 0, "b": 0, "c": 95})
     first, second = world.granted(10), world.granted(10)
-    world.ask(10, "root.b")
-    world.ask(10, "root.c", wait=60)
-    ended = world.granted(20, "root.b")
+    world.ask(10, "b")
+    world.ask(10, "c", wait=60)
+    ended = world.granted(20, "b")
     world.applications.release(ended)
     world.applications.use(second, None, ["application_1_1"])
-    world.applications.release(world.granted(1, "root.b"))
+    world.applications.release(world.granted(1, "b"))
     with world.ledger.readers.connect() as connection:
         found = used_places(connection, world.ledger.book().rules, "yarn", "yarnCluster")
     by_queue = {each.tags["yarnQueue"]: each.tenants for each in found}
-    assert by_queue.keys() == {"root.a", "root.b", "root.c"}
-    assert by_queue["root.a"] == (Tenant(first, (), {}), Tenant(second, ("application_1_1",), {}))
-    assert by_queue["root.c"] == ()
+    assert by_queue.keys() == {"a", "b", "c"}
+    assert by_queue["a"] == (Tenant(first, (), {}), Tenant(second, ("application_1_1",), {}))
+    assert by_queue["c"] == ()

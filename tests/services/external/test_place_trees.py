@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ TREE = LabelRules.from_document(
             "kind": "capacity",
             "hierarchical": {"yarnQueue": "."},
             "external": "yarn",
+            "thresholds": {MEMORY: 80},
         }
     ]
 )
@@ -143,6 +145,21 @@ def test_an_application_of_a_parent_runs_in_any_place_beneath() -> None:
         assert observation(source().stored, YARN, used, snapshot, 0).shown == {}
 
 
+@pytest.mark.parametrize(("used", "taken"), [(70, "c1"), (81, "c2")])
+def test_a_cluster_that_is_nearly_full_as_a_whole_is_passed_by_for_another(used: int, taken: str) -> None:
+    """A threshold holds for the root, too, though the queue itself is empty."""
+    with patch.object(pure_ledger, "RULES", TREE):
+        ledger = PureLedger()
+        for name, use in (("c1", used), ("c2", 0)):
+            for queue in ("root", "root.a"):
+                tags = {"yarnCluster": name, "yarnQueue": queue}
+                observed = {MEMORY: use if queue == "root" else 0}
+                ledger.do(op.Observe(tags, f"yarn/{name}", {MEMORY: 100}, observed))
+        first, second = ({"yarnCluster": name, "yarnQueue": "root.a"} for name in ("c1", "c2"))
+        outcome = ledger.do(op.Apply("a", first, {MEMORY: 10}, alternatives=(second,)))
+        assert application_of(outcome).tags["yarnCluster"] == taken
+
+
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["ask", "run", "end", "list", "look", "breathe"]),
@@ -158,33 +175,40 @@ ACTIONS = st.lists(
 def test_no_place_and_none_around_it_is_ever_overbooked(
     actions: list[tuple[str, int, int, str]], in_a: int, in_y: int
 ) -> None:
-    """Ours take bit by bit what they were promised, and give it back; it is seen late, and told bit by bit."""
+    """Ours take bit by bit what they were promised, and give it back; it is seen late and told bit by bit."""
     with cluster(root_a=in_a, root_b_y=in_y) as there:
-
-        def ask(queue: str, amount: int, there: Cluster = there) -> None:
-            if isinstance(there.ask(queue, amount), Done):
-                for place in TOTALS:
-                    if holds(place, queue):
-                        others = sum(used for name, used in there.others.items() if holds(place, name))
-                        assert others + there.promises(place) <= TOTALS[place], place
-
         for action, amount, which, queue in actions:
             names = list(there.running)
             name = names[which % len(names)] if names else ""
             if action == "ask":
-                ask(queue, amount + 1)
-            elif action == "run" and name in there.promised:
-                there.running[name] = min(there.promised[name], there.running[name] + amount)
-            elif action == "breathe" and not there.listed and name in there.promised:
-                there.running[name] = min(there.promised[name], amount)
-            elif action == "end" and name:
-                if there.promised.pop(name, None) is not None:
-                    there.ledger.do(op.Release(name))
-                elif name not in there.promised:
-                    del there.running[name]
+                ask_and_check(there, queue, amount + 1)
             elif action == "list":
                 there.list_all()
             elif action == "look":
                 for at, told in enumerate(there.look()):
                     there.ledger.do(told)
-                    ask(LEAVES[(which + at) % len(LEAVES)], amount + 1)
+                    ask_and_check(there, LEAVES[(which + at) % len(LEAVES)], amount + 1)
+            elif name:
+                move(there, action, name, amount)
+
+
+def ask_and_check(there: Cluster, queue: str, amount: int) -> None:
+    if isinstance(there.ask(queue, amount), Done):
+        for place, total in TOTALS.items():
+            if holds(place, queue):
+                others = sum(used for name, used in there.others.items() if holds(place, name))
+                assert others + there.promises(place) <= total, place
+
+
+def move(there: Cluster, action: str, name: str, amount: int) -> None:
+    """What becomes of an application. It gives nothing back between the list and the use of one look."""
+    live = name in there.promised
+    if action == "run" and live:
+        there.running[name] = min(there.promised[name], there.running[name] + amount)
+    elif action == "breathe" and live and not there.listed:
+        there.running[name] = min(there.promised[name], amount)
+    elif action == "end" and live:
+        del there.promised[name]
+        there.ledger.do(op.Release(name))
+    elif action == "end":
+        del there.running[name]

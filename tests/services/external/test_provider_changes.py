@@ -1,4 +1,4 @@
-"""Places of which nobody can say any more what the ledger knows take nothing new, whatever happens between."""
+"""Places of which nobody says any more what the ledger knows take nothing new, whatever happens between."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -65,18 +65,18 @@ def test_a_provider_that_comes_back_opens_its_places_again(process: Process) -> 
 def test_a_selector_that_leads_elsewhere_shuts_what_it_led_to(process: Process) -> None:
     process.store(process.wish())
     process.granted(10)
-    process.store(process.wish(labels="yarnCluster=c1,yarnQueue=root.b"))
+    process.store(process.wish(labels="yarnCluster=c1,yarnQueue=b"))
     assert process.refused(1) == "unobserved"
-    process.granted(10, "root.b")
+    process.granted(10, "b")
 
 
 def test_who_speaks_for_a_place_by_now_has_to_look_first(process: Process) -> None:
     process.store(process.wish())
     process.granted(10)
     process.queues.trouble = AWAY
-    process.store(process.wish("better", "yarnCluster=c1,yarnQueue=root.a"))
+    process.store(process.wish("better", "yarnCluster=c1,yarnQueue=a"))
     assert process.refused(1) == "unobserved"
-    process.granted(10, "root.b")
+    process.granted(10, "b")
     process.queues.trouble = None
     process.tick(100)
     process.granted(10)

@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
-from sqlalchemy import create_engine, select, text
+from marshmallow import fields
+from sqlalchemy import select, text
 
 from external_providers.base import ExternalResourceProviderParser, MatchedProvider, ProviderRecord
+from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Code, Done, Refused
-from rm_service.domain.providers import StalePolicy, speaking_for
+from rm_service.domain.providers import StalePolicy
 from rm_service.domain.selectors import parse_selector
 from rm_service.ledger import tables
 from rm_service.ledger.ledger import Ledger, LedgerSettings
@@ -18,7 +20,7 @@ from rm_service.ledger.queries.events import stream_events
 from rm_service.services.external.keys import KeyFileError, Keys, LockedError, NoKeyError, new_key
 from rm_service.services.external.providers import ProviderFaultError, Providers, ProviderWish
 from rm_service.services.external.sources import UnusableProviderError
-from tests.services.external.scripted import ScriptedProvider, plugins_with
+from tests.services.external.scripted import IDENTITY, ScriptedProvider, ScriptedSchema, plugins_with
 
 SECRET_WORD = "hunter2-and-more"  # noqa: S105 - an example
 URL = "https://c1:8088"
@@ -61,6 +63,22 @@ def test_a_provider_is_stored_changed_and_removed(providers: Providers) -> None:
     assert isinstance(gone, Refused)
     assert gone.code is Code.UNKNOWN_PROVIDER
     assert providers.all() == []
+
+
+RULE: dict[str, Any] = {"name": "scripted", "keys": ["scriptedCluster", "scriptedPlace"], "kind": "capacity"}
+
+
+def test_labels_that_no_rule_can_lead_to_are_refused(
+    providers: Providers, ledger: Ledger, default_rules: dict[str, Any]
+) -> None:
+    providers.store(wish(labels="user=alice"))  # there may come a rule
+    rules = [*default_rules["label_rules"], {**RULE, "external": "scripted"}]
+    ledger.submit_whole(op.ChangeRules({**default_rules, "label_rules": rules}))
+    for labels in ("user=alice", "scriptedCluster=c1,user", "scriptedCluster=c1,!scriptedPlace"):
+        reason = "no label can match: their tags are scriptedCluster, scriptedPlace"
+        assert faults(providers, wish(labels=labels)) == {"labels": reason}
+    for labels in ("scriptedCluster=c1", "scriptedPlace", "scriptedCluster=c1,user!=alice,!zone"):
+        assert isinstance(providers.store(wish(labels=labels)), Done)
 
 
 def test_every_change_is_another_generation(providers: Providers) -> None:
@@ -139,6 +157,54 @@ def test_a_kept_secret_is_sent_to_nobody_else(providers: Providers) -> None:
     assert "config.password" in faults(providers, wish(config=plain))
     providers.store(wish(config={"url": URL + "/other/path", "password": "***"}))
     assert stored_secrets(providers)["password"] == SECRET_WORD
+
+
+@pytest.mark.parametrize(
+    ("changes", "who"),
+    [
+        ({"admin": {"user": "db2"}}, "admin.user=db2"),
+        ({"accounts": [{"user": "a"}, {"user": "b"}]}, "accounts.user=b"),
+        ({"cluster": "elsewhere"}, "cluster=elsewhere"),
+        ({"accounts": []}, "a missing accounts.user"),
+        ({"url": "https://c1:8088,https://evil"}, "url=https://c1:8088,https://evil"),
+        ({"url": "https://evil\\@c1:8088"}, "url=https://evil\\@c1:8088"),
+    ],
+)
+def test_nor_where_any_word_may_say_who_is_asked(
+    ledger: Ledger, changes: dict[str, object], who: str
+) -> None:
+    providers = Providers(ledger, plugins_with(Careless()), Keys([new_key()]))
+    before = {"admin": {"user": "db1"}, "accounts": [{"user": "a"}], "password": SECRET_WORD}
+    providers.store(wish(config=before))
+    kept = before | {"password": "***"}
+    assert faults(providers, wish(config=kept | changes)) == {
+        "config.password": f"was not given for {who}: give it again"
+    }
+    providers.store(wish(config=kept | changes | {"password": SECRET_WORD}))
+
+
+def test_a_plugin_may_say_which_words_those_are(ledger: Ledger) -> None:
+    plugin = Careless()
+    plugin.parser = _parses_anything(["url", "admin"])  # type: ignore[misc]
+    providers = Providers(ledger, plugins_with(plugin), Keys([new_key()]))
+    kept = {"admin": {"user": "db1"}, "cluster": "a", "password": "***"}
+    providers.store(wish(config=kept | {"password": SECRET_WORD}))
+    providers.store(wish(config=kept | {"cluster": "b"}))
+    elsewhere = kept | {"admin": {"user": "db2"}}
+    assert list(faults(providers, wish(config=elsewhere))) == ["config.password"]
+
+
+_AnyUrl = ScriptedSchema.from_dict({"url": fields.String()}, name="AnyUrl")
+
+
+def _parses_anything(recipients: list[str] | None) -> ExternalResourceProviderParser:
+    return ExternalResourceProviderParser(IDENTITY, _AnyUrl, recipients)
+
+
+class Careless(ScriptedProvider):
+    """Takes any address, and does not say which of its words are addresses."""
+
+    parser: ClassVar[ExternalResourceProviderParser] = _parses_anything(None)
 
 
 def test_two_who_change_at_once_keep_the_newest_secret(
@@ -279,52 +345,3 @@ def test_two_services_see_each_others_changes(providers: Providers, database_url
         assert providers.generation() != before
     finally:
         other_ledger.close()
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "reason"),
-    [
-        ("labels", "((", "selector, character 1"),
-        ("config", "[]", "config is no object"),
-    ],
-)
-def test_a_row_that_cannot_be_read_is_shown_and_keeps_no_other_away(
-    providers: Providers, ledger: Ledger, database_url: str, column: str, value: str, reason: str
-) -> None:
-    for name in ("c1", "c2", "c3"):
-        providers.store(wish(name))
-    _spoil(database_url, column, value)
-    bad = providers.read("scripted", "c2")
-    assert bad is not None
-    assert reason in str(bad.fault)
-    assert [(each.name, each.fault is None) for each in providers.all()] == [
-        ("c1", True),
-        ("c2", False),
-        ("c3", True),
-    ]
-    with pytest.raises(UnusableProviderError, match="its row cannot be read, store it anew"):
-        providers.unseal(bad)
-    assert speaking_for(providers.all(), {"scriptedCluster": "c2"}) is None
-    assert providers.store(wish("c4", "scriptedCluster=c2")) == Done(created=True)  # no tie with it
-    providers.remove("scripted", "c4")
-    assert providers.store(wish("c2")) == Done(created=False)
-    assert providers.unseal(providers.all()[1]).parsed().matched.params == {"url": URL}
-
-
-def test_nor_does_one_that_is_no_document(providers: Providers, database_url: str) -> None:
-    if database_url.startswith("postgresql"):
-        pytest.skip("PostgreSQL takes nothing in that is no JSON")
-    providers.store(wish("c1"))
-    providers.store(wish("c2"))
-    _spoil(database_url, "config", "{half")
-    assert [each.fault is None for each in providers.all()] == [True, False]
-    providers.remove("scripted", "c2")
-    assert [each.fault for each in providers.all()] == [None]
-
-
-def _spoil(database_url: str, column: str, value: str) -> None:
-    engine = create_engine(database_url)
-    with engine.begin() as connection:
-        where = "WHERE name = 'c2'"
-        connection.execute(text(f"UPDATE external_provider SET {column} = :value {where}"), {"value": value})
-    engine.dispose()

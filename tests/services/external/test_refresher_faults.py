@@ -151,18 +151,18 @@ def test_the_last_snapshot_stays_and_ages_while_a_provider_fails(
 @pytest.mark.parametrize(
     ("places", "reason"),
     [
-        ([place(used=-1)], "place root: used.scripted.memory: -1 is below 0"),
+        ([place(used=-1)], "place root: used.scripted.memory is below 0"),
         (
             [place(total=2**62 + 1)],
-            f"place root: total.scripted.memory: {2**62 + 1} is more than 2^62",
+            "place root: total.scripted.memory is more than 2^62",
         ),
         (
             [Place("root", {"scripted.memory": 1.5}, {})],  # type: ignore[dict-item]
-            "place root: total.scripted.memory: 1.5 is no whole number",
+            "place root: total.scripted.memory is no whole number",
         ),
         (
             [Place("root", {"scripted.memory": True}, {})],
-            "place root: total.scripted.memory: True is no whole number",
+            "place root: total.scripted.memory is no whole number",
         ),
         ([Place("root", {"gpu": 1}, {})], "place root: total: 'gpu' is nothing that scripted counts"),
         ([place(), place()], "place root is there twice"),
@@ -249,6 +249,42 @@ def test_health_is_asked_at_first_and_when_it_is_no_longer_what_the_looks_say(
     status = refresher.status("scripted", "c1")
     assert status is not None
     assert status.health == Health(ok=False, detail="safe mode")
+
+
+def test_where_a_defect_is_is_logged_once_for_each_reason(
+    refresher: Refresher, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    plugin.says("c1", KeyError("memory"), KeyError("memory"), KeyError("vcore"), [place()], KeyError("vcore"))
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(5):
+            tick(refresher)
+            time.passes(33)
+    found = [log for log in logs if log["event"] == "provider_defect"]
+    assert [log["traceback"].splitlines()[-1] for log in found] == [
+        "KeyError: 'memory'",
+        "KeyError: 'vcore'",
+        "KeyError: 'vcore'",
+    ]
+
+
+def test_good_health_is_not_shown_beyond_a_look_that_had_no_answer(
+    refresher: Refresher, plugin: ScriptedProvider, time: FakeTime
+) -> None:
+    tick(refresher)
+    gate, again = Gate(), Gate()
+    plugin.says("c1", gate, again)
+    time.passes(10)
+    refresher.tick()
+    assert gate.reached.wait(WAIT)
+    time.passes(30)
+    refresher.tick()  # it is given up, and asked again
+    assert again.reached.wait(WAIT)
+    status = refresher.status("scripted", "c1")
+    assert status is not None
+    assert (status.state, status.health) == (ProviderState.FAILING, None)
+    again.opened.set()
+    gate.opened.set()
+    all_calls_end(refresher)
 
 
 def test_a_health_that_raises_is_not_ok(refresher: Refresher, plugin: ScriptedProvider) -> None:

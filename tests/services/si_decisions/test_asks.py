@@ -3,6 +3,7 @@
 import pytest
 
 from rm_service.domain.application import State
+from rm_service.domain.clients import Termination
 from rm_service.services.si.names import (
     CONTAINER_IMAGE,
     CONTAINER_PORTS,
@@ -10,7 +11,7 @@ from rm_service.services.si.names import (
     NODE_SELECTOR,
     REQUIRED_NODE,
 )
-from rm_service.services.si.requests import ExistingAllocation, Release
+from rm_service.services.si.requests import ExistingAllocation, NodeAction, Release
 from tests.services.si_decisions.talk import CONFIG, Talk, app, ask, granted, reasons
 from tests.system.client import until
 
@@ -71,6 +72,27 @@ def test_tags_of_an_ask_choose_among_the_nodes(talk: Talk) -> None:
     assert talk.row(allocationKey="nowhere")["state"] == State.WAITING
     [reason] = reasons(answers, "rejected_ask")
     assert reason.startswith(f"{NODE_SELECTOR}: ")
+
+
+def test_a_required_node_and_a_selector_both_count(talk: Talk) -> None:
+    talk.register()
+    talk.add_node("node-1", 10, {"si/zone": "a"})
+    talk.add_node("node-2", 10, {"si/zone": "b"})
+    both = {REQUIRED_NODE: "node-2", NODE_SELECTOR: "si/zone=b"}
+    neither = {REQUIRED_NODE: "node-1", NODE_SELECTOR: "si/zone=b"}
+    large = [ask("too large", 11, tags=both), ask("unknown", tags={**both, REQUIRED_NODE: "node-9"})]
+    answers = talk.say(applications=app(), asks=[ask("k", tags=both), ask("w", tags=neither), *large])
+    assert granted(answers) == {"k": "node-2"}
+    assert len(reasons(answers, "rejected_ask")) == 2
+    waits = talk.row(allocationKey="w")
+    assert (waits["state"], waits["tags"]["node"]) == (State.WAITING, "node-1")
+    assert waits["reason"].endswith("no_node_matches")
+    answers = talk.change_node(NodeAction.UPDATE, "node-1", attributes={"si/zone": "b"})
+    assert granted(answers) == {"w": "node-1"}
+    failed = Release(application="app-1", key="w", termination=Termination.SCHEDULING_FAILED_ON_RM)
+    talk.change_node(NodeAction.DRAIN_NODE, "node-1")
+    assert granted(talk.say(releases=failed)) == {}, "asked for again, it is the same ask"
+    assert granted(talk.change_node(NodeAction.DRAIN_TO_SCHEDULABLE, "node-1")) == {"w": "node-1"}
 
 
 def test_a_port_of_a_node_is_taken_by_one_at_a_time(talk: Talk) -> None:

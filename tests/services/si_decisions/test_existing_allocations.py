@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from rm_service.domain.clients import Termination
-from rm_service.services.si.names import FOREIGN
+from rm_service.services.si.names import FOREIGN, NODE_SELECTOR, REQUIRED_NODE
 from rm_service.services.si.requests import Dialect, ExistingAllocation, NodeAction, NodeChange, Release
 from tests.services.si_decisions.talk import Talk, app, ask, granted, kinds, reasons
 
@@ -72,3 +74,38 @@ def test_without_a_queue_an_allocation_of_an_unknown_application_is_rejected(tal
     runs = ExistingAllocation(key="a", node="node-1", application="app-1", resource={"memory": 2})
     answers = talk.say(allocations=runs)
     assert reasons(answers, "rejected_allocation") == ["failed to find application app-1"]
+
+
+FAILED = Release(application="app-1", key="k", termination=Termination.SCHEDULING_FAILED_ON_RM)
+
+
+def test_one_that_cannot_be_started_any_more_goes_where_its_tags_allow(talk: Talk) -> None:
+    """Not back to the node on which it ran, whatever that was."""
+    talk.register()
+    for name, zone in (("node-1", "a"), ("node-2", "b"), ("node-3", "c")):
+        talk.add_node(name, attributes={"si/zone": zone})
+    runs = ExistingAllocation(
+        key="k",
+        node="node-1",
+        application="app-1",
+        resource={"memory": 2},
+        tags={NODE_SELECTOR: "si/zone!=b"},
+    )
+    talk.say(applications=app(), allocations=runs)
+    talk.change_node(NodeAction.DRAIN_NODE, "node-1")
+    assert granted(talk.say(releases=FAILED)) == {"k": "node-3"}
+
+
+@pytest.mark.parametrize("selector", ["si/zone in", ""])
+@pytest.mark.parametrize("required", ["node-1", "a\nb"])
+def test_what_it_says_of_nodes_is_never_a_reason_against_what_runs(
+    talk: Talk, selector: str, required: str
+) -> None:
+    talk.register()
+    talk.add_node()
+    tags = {NODE_SELECTOR: selector, REQUIRED_NODE: required}
+    runs = ExistingAllocation(
+        key="k", node="node-1", application="app-1", resource={"memory": 2}, tags=tags
+    )
+    assert granted(talk.say(applications=app(), allocations=runs)) == {"k": "node-1"}
+    assert granted(talk.say(releases=FAILED)) == {"k": "node-1"}
