@@ -52,6 +52,38 @@ def observe(view: View, operation: op.Observe) -> Outcome:
     return Done()
 
 
+def bring_along(view: View, operation: op.Observe) -> Outcome:
+    """As `observe`, for those who ask in the same batch.
+
+    Where nothing is known of a place, and nothing was, that is kept in mind only: anybody can name any number
+    of such places. `settle` writes it down where somebody holds something now, or waits.
+    """
+    account = _account_of(view, operation)
+    if account is None or operation.total is not None or not _is_unheard_of(account):
+        return observe(view, operation)
+    at = view.now - operation.age
+    account.register(None, operation.protected, operation.closed)
+    account.balance.observation = _observation(view, operation, None, at)
+    view.brought[account.label.id] = operation
+    return Done(repeated=True)
+
+
+def settle(view: View) -> None:
+    """At the end of a batch: what was kept in mind of places that are used now is taken over."""
+    if not view.brought:
+        return
+    used: set[int] = set()
+    for application_id in (*view.created, *view.changed):
+        application = view.applications[application_id]
+        used.update(application.label_ids, application.waits_on)
+    for label_id in used & view.brought.keys():
+        account = view.accounts[label_id]
+        account.register(None, None, None)
+        account.balance.observation = None
+        observe(view, view.brought[label_id])
+    view.brought.clear()
+
+
 def shown_within(shown: Mapping[str, Amounts], listed: Amounts, observed: Amounts) -> Mapping[str, Amounts]:
     """What a list has of our applications, less what of it has ended before the use was read.
 
@@ -67,6 +99,12 @@ def shown_within(shown: Mapping[str, Amounts], listed: Amounts, observed: Amount
             excess[name] = excess.get(name, 0) - (amount - kept[name])
         found[application_id] = kept
     return found
+
+
+def _is_unheard_of(account: Account) -> bool:
+    """Whether it was never observed, and nobody holds anything there or waits."""
+    balance = account.balance
+    return balance.observation is None and not balance.applications and balance.first_priority is None
 
 
 def _says_nothing(account: Account, before: Observation, operation: op.Observe, at: Instant) -> bool:

@@ -13,7 +13,7 @@ from rm_service.domain.class_book import ClassBook
 from rm_service.domain.device_attributes import Attributes
 from rm_service.domain.devices import Signatures
 from rm_service.domain.events import Event, Kind
-from rm_service.domain.operations import Placement
+from rm_service.domain.operations import Observe, Placement
 from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.registrations import Engine, Node
 from rm_service.domain.tags import Tags
@@ -154,6 +154,8 @@ class View:
         self.changed_nodes: set[int] = set()
         self.changed_rooms: set[int] = set()
         """Labels beside nodes that have another total: external places, the sums of devices."""
+        self.brought: dict[int, Observe] = {}
+        """What was seen of external places that nobody has used before, by their labels: not written yet."""
         self.changed_claims: set[str] = set()
         """Applications that hold other devices than before."""
         self.signatures: dict[str, Attributes] = {}

@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import (
@@ -55,20 +56,22 @@ class Connection(HttpToolsProtocol):
             self.on_lost()
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Around the last part of an answer. One that comes before its request is complete is no last word:
-        a client whose connection ends while it still sends is reset, and may never read the answer.
+    def answering(self, scope: Mapping[str, Any]) -> Iterator[None]:
+        """Around the last part of an answer. If it comes before its request is complete, and is the
+        connection's last, the rest of the request is read away: a client that is reset while it still sends
+        may never read the answer.
         """
         cycle: RequestResponseCycle = self.cycle
         expects = any(name == b"expect" for name, _ in self.headers)  # then it does not send the rest
-        self._lingers = cycle.more_body and not cycle.keep_alive and not expects
-        if not self._lingers:
+        if cycle.scope is not scope or cycle.keep_alive or not cycle.more_body or expects:
             yield
             return
-        cycle.keep_alive = True  # the answer has said "close" already
+        cycle.keep_alive = self._lingers = True  # the answer has said "close" already
         yield
-        if not self.transport.is_closing():
+        if cycle.more_body and not self.transport.is_closing():
             self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def cut(self) -> None:
         """Closes at once; what was written and not sent is lost."""
@@ -133,7 +136,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         answered = self.cycle.response_complete  # a refused body that was read to its end
         self._deadline = self._due() if answered else None
-        if self._lingers:
+        if self._lingers and answered:
             self.transport.close()
 
     def expire(self, now: float) -> None:

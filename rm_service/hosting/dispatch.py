@@ -61,7 +61,7 @@ class Dispatcher:
             else:
                 headers = latin_1(result.headers)
                 await send({"type": "http.response.start", "status": result.status, "headers": headers})
-                with connection.answering():
+                with connection.answering(scope):
                     await send({"type": "http.response.body", "body": result.body})
         except ClientGoneError:
             return

@@ -15,6 +15,7 @@ from rm_service.domain.class_book import ClassBook
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.device_choice import ask_by_class
 from rm_service.domain.devices import Signatures, device_labels
+from rm_service.domain.observing import bring_along, settle
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex, prefer_image
 from rm_service.domain.tags import Tags, label_key, node_tags
@@ -37,10 +38,12 @@ class Group:
 
     operations: Sequence[op.DecidedOperation]
     atomic: bool = False
+    looks: Sequence[op.Observe] = ()
+    """What is known of the places where they ask: told before them, and their outcomes stand before theirs."""
 
     def weight(self) -> int:
         """How much it adds to a batch: an ask counts as often as it may be allocated."""
-        return sum([len(each.ids) if isinstance(each, op.Ask) else 1 for each in self.operations])
+        return len(self.looks) + sum([len(each.ids) if isinstance(each, op.Ask) else 1 for each in self.operations])
 
 
 Result = list[Outcome]
@@ -69,7 +72,7 @@ class Batch:
         """Find out which rows are needed. Labels used for the first time are numbered."""
         unresolved: list[_Charged] = []
         for group in groups:
-            for operation in group.operations:
+            for operation in (*group.looks, *group.operations):
                 if isinstance(operation, _Charged):
                     label_ids = self.book.charged(operation.tags)
                     if label_ids is None:
@@ -92,7 +95,9 @@ class Batch:
         self._take_in(rows)
         self._charge_anew()
         self._pool_ids = rows.pool_ids
-        return view, [_decide_group(view, group) for group in groups]
+        results = [_decide_group(view, group) for group in groups]
+        settle(view)
+        return view, results
 
     def labels_of(self, tags: Tags, resource: Amounts = NOTHING) -> tuple[int, ...]:
         """As Lookup says."""
@@ -318,9 +323,10 @@ class Batch:
 
 
 def _decide_group(view: View, group: Group) -> Result:
+    told = [bring_along(view, look) for look in group.looks]
     if group.atomic:
-        return decide_together(view, group.operations)
-    return [decide(view, operation) for operation in group.operations]
+        return told + decide_together(view, group.operations)
+    return told + [decide(view, operation) for operation in group.operations]
 
 
 def pool_tags(placement: op.Placement) -> dict[str, str]:

@@ -97,14 +97,21 @@ class Ledger:
         return self.enqueue(operations, atomic=atomic).result()
 
     def enqueue(
-        self, operations: Sequence[op.DecidedOperation], *, atomic: bool = False
+        self,
+        operations: Sequence[op.DecidedOperation],
+        *,
+        atomic: bool = False,
+        looks: Sequence[op.Observe] = (),
     ) -> Future[list[Outcome]]:
-        """As `submit`, without waiting."""
-        return self._writer.enqueue(Waiting(Group(operations, atomic)))
+        """As `submit`, without waiting. `looks` are told before; their outcomes stand before the others'.
 
-    def explain(self, operation: op.DecidedOperation) -> Outcome:
-        """What `submit` would answer just now; nothing is changed."""
-        return self._writer.enqueue(Waiting(Group((operation,)), dry_run=True)).result()[0]
+        What they say of a place of which nothing is known is written down only if it is used then.
+        """
+        return self._writer.enqueue(Waiting(Group(operations, atomic, looks)))
+
+    def explain(self, operation: op.DecidedOperation, looks: Sequence[op.Observe] = ()) -> Outcome:
+        """What `submit` would answer just now, knowing of these looks; nothing is changed."""
+        return self._writer.enqueue(Waiting(Group((operation,), looks=looks), dry_run=True)).result()[-1]
 
     def submit_whole(self, operation: op.WholeLedgerOperation) -> Outcome:
         """Carry out an operation that touches the whole ledger, in a turn of its own."""

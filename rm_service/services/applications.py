@@ -15,7 +15,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.applications import list_applications, queue_position, read_application
 from rm_service.ledger.queries.paging import Page
 from rm_service.services.explanations import Explanation, explain
-from rm_service.services.looks import Before, Look, enqueue_behind, looks_for, tell
+from rm_service.services.looks import Before, Look, enqueue_behind, looks_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +114,7 @@ class Applications:
 
     def _submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool) -> list[Outcome]:
         looks = self._looks(operations)
-        if looks and not atomic:
-            return enqueue_behind(self.ledger, looks, operations).result()[len(looks) :]
-        tell(self.ledger, looks)
-        return self.ledger.submit(operations, atomic=atomic)
+        return enqueue_behind(self.ledger, looks, operations, atomic=atomic).result()[len(looks) :]
 
     def _submit_others(
         self,
@@ -166,8 +163,7 @@ class Applications:
         if refused:
             labels = self.ledger.book().rules.labels_for(operation.tags)
             return Explanation(None, refused[0], tuple(label.tags for label in labels))
-        tell(self.ledger, self._looks([operation]))
-        return explain(self.ledger, operation)
+        return explain(self.ledger, operation, [look.operation for look in self._looks([operation])])
 
     def read(self, application_id: str) -> Application | None:
         """One application, None if there is none with this id."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from rm_service.domain.accounts import Shortfall
 from rm_service.domain.application import Application
-from rm_service.domain.operations import Apply
+from rm_service.domain.operations import Apply, Observe
 from rm_service.domain.outcomes import Refused
 from rm_service.domain.tags import Tags
 from rm_service.ledger.ids import new_id
@@ -40,9 +40,12 @@ class Explanation:
     in_the_way: tuple[InTheWay, ...] = ()
 
 
-def explain(ledger: Ledger, operation: Apply) -> Explanation:
-    """What the operation would be answered just now; nothing is changed, and its id is not looked at."""
-    outcome = ledger.explain(replace(operation, id=new_id(), id_is_new=True, wait_seconds=0))
+def explain(ledger: Ledger, operation: Apply, looks: Sequence[Observe] = ()) -> Explanation:
+    """What the operation would be answered just now; nothing is changed, and its id is not looked at.
+
+    `looks`: what is known of external places where it asks, and the ledger was not told yet.
+    """
+    outcome = ledger.explain(replace(operation, id=new_id(), id_is_new=True, wait_seconds=0), looks)
     book = ledger.book()
     granted = None if isinstance(outcome, Refused) else outcome.application
     tags = operation.tags if granted is None else granted.tags

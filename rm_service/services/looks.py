@@ -29,17 +29,18 @@ def looks_for(before: Before, several: Iterable[Tags]) -> list[Look]:
     return list(looks.values())
 
 
-def tell(ledger: Ledger, looks: Sequence[Look]) -> None:
-    """Tell the ledger of them by themselves. Raises what `Ledger.submit` does."""
-    if looks:
-        enqueue_behind(ledger, looks, ()).result()
-
-
 def enqueue_behind(
-    ledger: Ledger, looks: Sequence[Look], operations: Sequence[op.DecidedOperation]
+    ledger: Ledger,
+    looks: Sequence[Look],
+    operations: Sequence[op.DecidedOperation],
+    *,
+    atomic: bool = False,
 ) -> Future[list[Outcome]]:
-    """Hand operations in behind looks, in one batch. The outcomes of the looks come first."""
-    future = ledger.enqueue([*[look.operation for look in looks], *operations])
+    """Hand operations in behind looks, in one batch. The outcomes of the looks come first.
+
+    `atomic`: all of the operations or none; the looks stand by themselves.
+    """
+    future = ledger.enqueue(operations, atomic=atomic, looks=[look.operation for look in looks])
     if looks:
         future.add_done_callback(lambda done: _note(looks, done))
     return future

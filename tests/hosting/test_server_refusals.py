@@ -90,7 +90,23 @@ class TestBadRequests:
             with pytest.raises(ConnectionError):
                 wire.send_forever("x")
 
-    def test_nor_is_it_taken_for_anything_else(self, server: HttpServer, connect: Connect, desk: Desk) -> None:
+    def test_what_comes_after_an_answer_is_answered_although_it_is_the_last(
+        self, server: HttpServer, connect: Connect, desk: Desk
+    ) -> None:
+        """An answer does not end the connection of the request behind it, whose body is not there yet."""
+        wire = connect(server)
+        wire.request("/slow")
+        assert desk.entered.acquire(timeout=PATIENCE)
+        wire.send("POST /echo HTTP/1.1\r\nHost: rm\r\nConnection: close\r\nContent-Length: 4\r\n\r\nha")
+        desk.go_on.set()
+        assert wire.answer()[1] == {"done": True}
+        wire.send("lf")
+        assert wire.answer()[1] == {"body": "half"}
+        assert wire.ended()
+
+    def test_nor_is_it_taken_for_anything_else(
+        self, server: HttpServer, connect: Connect, desk: Desk
+    ) -> None:
         head = "POST /echo HTTP/1.1\r\nHost: rm\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
         wire = connect(server)
         wire.send(head + "7d0\r\n" + "x" * 2000)

@@ -35,17 +35,23 @@ class World:
         self.process = process
         self.client = client
         self.yarn = yarn
-        client.put("/nodes/ecm", {"total": {"memory": "64Gi", "vcore": 64}}, status=201)
+        client.put("/nodes/ecm", {"total": {"memory": "64Gi", "vcore": "64", "instances": 100}}, status=201)
 
     def follow(self, address: str, **more: object) -> None:
         config = {"addresses": [address]}
         self.client.put("/providers/yarn/c1", {"config": config, "refresh_seconds": 1, **more}, status=201)
 
     def ask(self, client: Client, user: str, *, gib: int = 1, wait: int = 0) -> Answer:
-        """A driver on the node and its executors in the queue."""
+        """A driver on the node and its executors in the queue, as Linkis asks for them."""
+        executors = {"queueMemory": f"{gib}g", "queueCores": 1, "queueInstances": 1}
+        named = {"queueName": QUEUE["yarnQueue"], "clusterName": QUEUE["yarnCluster"]}
         body = {
-            "tags": {**QUEUE, "user": user, "node": "ecm"},
-            "resource": {"memory": "100Mi", "yarn.memory": f"{gib}Gi", "yarn.vcore": 1000},
+            "tags": {"user": user, "node": "ecm"},
+            "resource_type": "DriverAndYarn",
+            "resource": {
+                "loadInstanceResource": {"memory": "100m", "cores": 1, "instances": 1},
+                "yarnResource": {**executors, **named},
+            },
             "wait_seconds": wait,
         }
         return client.send("POST", f"{API}/applications", body)
@@ -116,7 +122,9 @@ def test_parallel_applicants_never_overbook_a_queue_that_lags_behind(
     until(lambda: not world.queue()["external"]["unseen"].get("yarn.memory"), "YARN shows all of them")
     queue = world.queue()
     assert (queue["left"]["yarn.memory"], queue["used"]["yarn.memory"]) == (0, ROOM * GIB)
-    assert world.client.get("/nodes/ecm")["used"] == {"memory": ROOM * 100 * MIB}
+    drivers = {"memory": ROOM * 100 * MIB, "vcore": ROOM * 1000, "instances": ROOM}
+    assert world.client.get("/nodes/ecm")["used"] == drivers
+    assert queue["used"]["yarn.apps"] == ROOM
     waiting = world.ask(world.client, "next", wait=60)
     assert waiting.status == 202
     world.end(*started[0])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from external_providers.base import ExternalApplication, Place, UnreachableError
-from rm_service.domain import operations as op
+
 from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.providers import StalePolicy
 from rm_service.ledger.audit import audit
@@ -16,7 +16,7 @@ from rm_service.services.applications import Request
 from rm_service.services.external.observing import shown_of
 from rm_service.services.external.snapshots import Snapshot
 from rm_service.services.si.scheduler import SchedulerService
-from tests.client_words import of_kind
+from tests.client_words import kinds, of_kind
 from tests.services.external.queues import Process, queue
 from tests.services.external.scripted import all_calls_end
 from tests.services.external.test_observing import MEMORY, World, here, listed, refusal
@@ -38,18 +38,16 @@ def process(ledger: Ledger) -> Iterator[Process]:
 def glimpse(world: World, used: int, *apps: ExternalApplication) -> Snapshot:
     """A look of which the ledger has not been told yet."""
     world.followed.time += 10
-    snapshot = Snapshot(
-        {"root.a": Place("root.a", {MEMORY: 100}, {MEMORY: used})}, apps, 0, world.followed.time, 0.0
-    )
+    snapshot = Snapshot({"a": Place("a", {MEMORY: 100}, {MEMORY: used})}, apps, 0, world.followed.time, 0.0)
     world.followed.snapshots.put(("yarn", "c1"), snapshot)
     return snapshot
 
 
 class TestBesideATelling:
     def test_who_asks_before_it_is_told_makes_no_room(self, world: World) -> None:
-        world.look({"root.a": 0})
+        world.look({"a": 0})
         ours = world.granted(60)
-        world.look({"root.a": 60}, listed("x", 60, f"rm-{ours}"))
+        world.look({"a": 60}, listed("x", 60, f"rm-{ours}"))
         snapshot = glimpse(world, 10, listed("x", 10, f"rm-{ours}"))
         assert refusal(world.ask(90)).shortfalls[0].left == 40
         world.observing.refreshed(world.followed.sources[0], snapshot)
@@ -75,7 +73,7 @@ class TestBesideATelling:
         assert [type(outcome) for outcome in told] == [Refused]
 
     def test_where_nothing_of_ours_is_it_counts_at_once(self, world: World) -> None:
-        world.look({"root.a": 0})
+        world.look({"a": 0})
         world.applications.release(world.granted(1))
         glimpse(world, 30)
         assert refusal(world.ask(71)).shortfalls[0].left == 70
@@ -83,13 +81,13 @@ class TestBesideATelling:
 
 class TestWhatIsNoted:
     def test_a_look_that_another_had_in_hand_is_brought_along_all_the_same(self, world: World) -> None:
-        world.look({"root.a": 0})
+        world.look({"a": 0})
         assert world.observing.before(here())  # and whoever has it may be slower, or fail
         world.granted(1)
         assert not world.observing.before(here())
 
     def test_what_was_not_taken_over_is_brought_along_again(self, world: World) -> None:
-        world.look({"root.a": 0})
+        world.look({"a": 0})
         ours = world.granted(60)
         glimpse(world, 10)
         assert isinstance(world.ask(90), Refused)
@@ -97,7 +95,7 @@ class TestWhatIsNoted:
         world.granted(90)
 
     def test_explaining_notes_it_too(self, world: World) -> None:
-        world.look({"root.a": 0})
+        world.look({"a": 0})
         world.applications.explain(Request(tags=here(), resource={MEMORY: 1}))
         assert not world.observing.before(here())
 
@@ -134,21 +132,18 @@ class TestNobodyHasLooked:
 
 
 def test_what_was_listed_and_ended_before_the_use_was_read_is_not_taken_for_ours(world: World) -> None:
-    world.look({"root.a": 0})
+    world.look({"a": 0})
     ours = world.granted(60)
     others = [listed("y", 40)]
-    world.look({"root.a": 50}, listed("x", 60, f"rm-{ours}"), *others)  # 50 of 100 are gone by then
+    world.look({"a": 50}, listed("x", 60, f"rm-{ours}"), *others)  # 50 of 100 are gone by then
     assert world.left() == 0
-    world.look({"root.a": 100}, listed("x", 60, f"rm-{ours}"), *others)
+    world.look({"a": 100}, listed("x", 60, f"rm-{ours}"), *others)
     assert world.left() == 0
 
 
 def test_each_place_has_its_own_sum() -> None:
-    there = [listed("x", 60, "rm-a"), listed("y", 40, place="root.b")]
-    places = {
-        name: Place(name, {MEMORY: 100}, {MEMORY: used})
-        for name, used in {"root.a": 50, "root.b": 90}.items()
-    }
+    there = [listed("x", 60, "rm-a"), listed("y", 40, place="b")]
+    places = {name: Place(name, {MEMORY: 100}, {MEMORY: used}) for name, used in {"a": 50, "b": 90}.items()}
     assert shown_of([Tenant("a", (), {})], there, places) == {"a": {MEMORY: 50}}
 
 
@@ -166,15 +161,16 @@ class TestTheSchedulerInterface:
         service.close()
 
     def test_the_first_who_asks_at_a_place_is_judged_by_what_was_seen(self, world: World, shim: Shim) -> None:
-        world.look({"root.a": 40})
+        world.look({"a": 40})
         resource = {"memory": 1, MEMORY: 60}
         heard = shim.say(asks=ask(tags=here(), resource=resource))
-        assert [answer["key"] for answer in of_kind(heard, "allocated")] == ["k"]
+        assert [answer["key"] for answer in of_kind(heard, "new")] == ["k"]
         assert world.left() == 0
 
     def test_what_does_not_fit_there_waits(self, world: World, shim: Shim) -> None:
-        world.look({"root.a": 40})
-        assert shim.say(asks=ask(tags=here(), resource={"memory": 1, MEMORY: 61})) == []
-        world.look({"root.a": 30})
-        world.ledger.submit([op.Renew("nobody")])  # behind the wake
+        world.look({"a": 40})
+        heard = shim.say(asks=ask(tags=here(), resource={"memory": 1, MEMORY: 61}))
+        assert "new" not in kinds(heard)
+        world.look({"a": 30})
+        settle(world.ledger)
         assert world.left() == 9

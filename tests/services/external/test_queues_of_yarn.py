@@ -43,7 +43,9 @@ class Queues(World):
         self.followed.snapshots.put(("yarn", "c1"), snapshot)
         self.observing.refreshed(self.followed.sources[0], snapshot)
 
-    def want(self, gib: int, queue: str = "root.a", **more: int) -> Outcome:
+    def want(self, gib: int, queue: str = "root.a", **also: int) -> Outcome:
+        """`also`: of other dimensions of YARN."""
+        more = {f"yarn.{name}": amount for name, amount in also.items()}
         return self.applications.apply(Request(tags=here(queue), resource={MEMORY: gib * GIB, **more}))
 
     def promised(self, gib: int, queue: str = "root.a") -> str:
@@ -78,7 +80,7 @@ class TestWhatLinkisAsksFor:
         assert outcome.application.requested["yarn.instances"] == 1  # kept, and counted for the user
 
     def test_a_dimension_that_no_queue_has_is_refused_by_name(self, queues: Queues) -> None:
-        [short, *_] = refusal(queues.want(1, **{"yarn.gpu": 1})).shortfalls
+        [short, *_] = refusal(queues.want(1, gpu=1)).shortfalls
         assert (short.dimension, short.left) == ("yarn.gpu", 0)
 
 
@@ -99,9 +101,9 @@ class TestHowManyApplications:
 
     def test_one_may_say_that_it_is_several_or_none(self, queues: Queues) -> None:
         queues.see({}, apps=2)
-        assert refusal(queues.want(1, **{APPS: 3})).shortfalls[0].requested == 3
+        assert refusal(queues.want(1, apps=3)).shortfalls[0].requested == 3
         queues.see({}, apps=0)
-        assert isinstance(queues.want(1, **{APPS: 0}), Done)
+        assert isinstance(queues.want(1, apps=0), Done)
 
     def test_a_queue_that_does_not_say_how_many_takes_any_number(self, queues: Queues) -> None:
         places = {name: Place(name, {MEMORY: GIB}, {}) for name in ("root", "root.a")}
