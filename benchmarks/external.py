@@ -26,7 +26,7 @@ from rm_service.ledger.ledger import Ledger
 from rm_service.services.external.external_resources import ExternalResources
 from rm_service.services.external.keys import Keys
 from rm_service.services.external.providers import ProviderWish
-from rm_service.services.looks import tell
+from rm_service.services.looks import enqueue_behind
 
 CLIENTS = 8
 SLOW_SECONDS = 2.0
@@ -201,8 +201,7 @@ def _use_all(resources: ExternalResources, queues: int, cluster: str = CLUSTER) 
         tags = traffic.tags(number) | _place(number, cluster)
         del tags["node"]
         apply = op.Apply(new_id(), tags, HELD, lock_seconds=traffic.LOCK_SECONDS, id_is_new=True)
-        tell(resources.ledger, resources.observing.before(tags))
-        [outcome] = resources.ledger.submit([apply])
+        outcome = enqueue_behind(resources.ledger, resources.observing.before(tags), [apply]).result()[-1]
         assert isinstance(outcome, Done), outcome
 
 

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "replay": "replay:replay",
     "usage": "usage:usage",
     "nodes": "nodes:nodes",
+    "classes": "classes:classes",
     "applications": "applications:applications",
     "engines": "engines:engines",
     "explain": "explain:explain",

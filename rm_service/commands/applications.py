@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rm_service.api_client import Document
 from rm_service.commands.connection import Service, asks_service
+from rm_service.commands.devices import held_devices
 from rm_service.commands.paging import next_page, page_options
 from rm_service.commands.tables import amounts_text, facts, moment_text, table, tags_text
 from rm_service.domain.application import State
@@ -64,6 +65,7 @@ def application_view(one: Document) -> Iterator[RenderableType]:
         ("engine", one.get("engine")),
         ("resource", amounts_text(one.get("resource"))),
         ("requested", amounts_text(one.get("requested"))),
+        ("classes", tags_text(one.get("classes") or {})),
         ("tags", tags_text(one["tags"])),
         ("priority", one.get("priority")),
         ("over limit", "yes" if one.get("over_limit") else None),
@@ -71,6 +73,7 @@ def application_view(one: Document) -> Iterator[RenderableType]:
         ("wait deadline", moment_text(one.get("wait_deadline"))),
     ]
     yield facts([(name, value) for name, value in pairs if value not in {None, "-"}])
+    yield from held_devices(one)
     if one.get("labels"):
         yield Text("\ncharged to")
         yield table(["label"], [[tags_text(label)] for label in one["labels"]])

@@ -9,11 +9,12 @@ from rich.text import Text
 
 from rm_service.api_client import Document
 from rm_service.commands.connection import Service, asks_service
-from rm_service.commands.parameters import read_amounts, read_tags
+from rm_service.commands.devices import held_devices
+from rm_service.commands.parameters import read_amounts, read_classes, read_tags
 from rm_service.commands.problems import shortfalls_table
-from rm_service.commands.tables import plain, table, tags_text
+from rm_service.commands.tables import amount_text, plain, table, tags_text
+from rm_service.domain.device_strategies import STRATEGIES as DEVICE_STRATEGIES
 from rm_service.domain.placement import STRATEGIES
-from rm_service.domain.quantities import format_quantity
 
 
 @click.command()
@@ -28,9 +29,21 @@ from rm_service.domain.quantities import format_quantity
 @click.option(
     "--resource",
     metavar="DIMENSION=QUANTITY,...",
-    required=True,
     callback=read_amounts,
     help="The amounts, e.g. memory=2Gi,vcore=500m.",
+)
+@click.option(
+    "--class",
+    "classes",
+    metavar="NAME=QUANTITY",
+    multiple=True,
+    callback=read_classes,
+    help="So many devices of a resource class, or a fraction of one (500m); may be repeated.",
+)
+@click.option(
+    "--device-strategy",
+    type=click.Choice(DEVICE_STRATEGIES),
+    help="Which devices of a node are taken; the default is a setting of the service.",
 )
 @click.option(
     "--selector", help="Ask for a node that fits this selector, instead of naming one by --tag node=."
@@ -41,13 +54,19 @@ from rm_service.domain.quantities import format_quantity
 def explain(
     service: Service,
     tags: dict[str, str],
-    resource: dict[str, int],
+    resource: dict[str, int] | None,
+    classes: dict[str, str],
+    device_strategy: str | None,
     selector: str | None,
     strategy: str,
     priority: int,
 ) -> None:
     """Say whether an application would be granted just now, without asking for it."""
-    body: dict[str, Any] = {"tags": tags, "resource": resource, "priority": priority}
+    if resource is None and not classes:
+        raise click.UsageError("say what is asked for: --resource, --class, or both")
+    asked = {"resource": resource, "classes": classes or None, "device_strategy": device_strategy}
+    body: dict[str, Any] = {"tags": tags, "priority": priority}
+    body |= {name: value for name, value in asked.items() if value is not None}
     if selector is not None:
         body["placement"] = {"selector": selector, "strategy": strategy}
     service.show(service.client.post("/applications/explain", body), explanation_view)
@@ -58,6 +77,7 @@ def explanation_view(document: Document) -> Iterator[RenderableType]:
     if document["would_fit"]:
         node = document.get("node")
         yield Text(f"would be granted on {plain(node)}" if node else "would be granted")
+        yield from held_devices(document)
         return
     yield Text(f"would not be granted: {plain(document.get('detail'))}")
     if document.get("shortfalls"):
@@ -68,7 +88,7 @@ def explanation_view(document: Document) -> Iterator[RenderableType]:
         dimension = full["dimension"]
         yield Text(f"\n{plain(dimension)} of {tags_text(full['label'])} is held by")
         rows = [
-            [one["id"], one["state"], format_quantity(dimension, one["amount"]), tags_text(one["tags"])]
+            [one["id"], one["state"], amount_text(dimension, one["amount"]), tags_text(one["tags"])]
             for one in full["holders"]
         ]
         yield table(["id", "state", dimension, "tags"], rows, right=[dimension], whole=["id"])

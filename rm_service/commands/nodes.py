@@ -9,6 +9,7 @@ from rich.console import RenderableType
 
 from rm_service.api_client import Document
 from rm_service.commands.connection import Service, asks_service
+from rm_service.commands.devices import assignments_view, free_devices
 from rm_service.commands.paging import next_page, page_options
 from rm_service.commands.tables import balances, facts, moment_text, tags_text
 
@@ -19,6 +20,7 @@ from rm_service.commands.tables import balances, facts, moment_text, tags_text
     "--partition", help="Only this partition's nodes; without it INSTANCE is one of the ledger's own."
 )
 @click.option("--selector", help="Only nodes whose tags and attributes fit, e.g. 'model in (T4,A10)'.")
+@click.option("--assignments", is_flag=True, help="Who holds which devices of INSTANCE.")
 @page_options
 @asks_service
 def nodes(
@@ -27,16 +29,23 @@ def nodes(
     partition: str | None,
     selector: str | None,
     page: dict[str, Any],
+    *,
+    assignments: bool,
 ) -> None:
     """List the nodes with what they have left, or show all about one INSTANCE."""
     if instance is None:
+        if assignments:
+            raise click.UsageError("--assignments are those of one INSTANCE")
         if partition is not None:
             quoted = partition.replace("\\", "\\\\").replace('"', '\\"')
             selector = ",".join([f'partition="{quoted}"', *([selector] if selector else [])])
         service.show(service.client.get("/nodes", {"selector": selector, **page}), nodes_view)
+        return
+    path, whose = f"/nodes/{quote(instance, safe='')}", {"partition": partition}
+    if assignments:
+        service.show(service.client.get(f"{path}/assignments", whose), assignments_view)
     else:
-        node = service.client.get(f"/nodes/{quote(instance, safe='')}", {"partition": partition})
-        service.show(node, node_view)
+        service.show(service.client.get(path, whose), node_view)
 
 
 def nodes_view(document: Document) -> Iterator[RenderableType]:
@@ -61,16 +70,12 @@ def node_view(node: Document) -> Iterator[RenderableType]:
             ("type", node.get("resource_type")),
             ("tags", tags_text(node.get("tags") or {})),
             ("attributes", tags_text(node.get("attributes") or {})),
-            ("devices", " ".join(_device(device) for device in node.get("devices") or [])),
             ("last heartbeat", moment_text(node.get("last_heartbeat"))),
         ]
     )
     yield balances([], [([], node)])
+    yield from free_devices(node)
 
 
 def _state(node: Document) -> str:
     return f"{node['state']}{', over its limit' if node.get('over_limit') else ''}"
-
-
-def _device(device: Document) -> str:
-    return f"{device.get('name')} x {device.get('count', 1)}"

@@ -1,10 +1,10 @@
-"""What is typed on a command line as `key=value`: tags and amounts."""
+"""What is typed on a command line as `key=value`: tags, amounts and classes."""
 
 from collections.abc import Iterable
 
 import click
 
-from rm_service.domain.quantities import QuantityError, parse_quantity
+from rm_service.domain.quantities import QuantityError, parse_quantity, read_quantity
 from rm_service.domain.tags import key_fault, value_fault
 
 
@@ -18,6 +18,23 @@ def read_tags(_context: click.Context, _option: click.Parameter, pairs: Iterable
             raise click.BadParameter(f"{pair!r}: {fault or 'the key is there twice'}")
         tags[key] = value
     return tags
+
+
+def read_classes(_context: click.Context, _option: click.Parameter, pairs: Iterable[str]) -> dict[str, str]:
+    """`nvidia.high.mem=2` each, or `=500m`: the quantities as texts."""
+    classes: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, quantity = pair.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{pair!r}: write it as name=quantity, like nvidia.high.mem=2")
+        if name in classes:
+            raise click.BadParameter(f"{name!r} is there twice")
+        try:
+            read_quantity(quantity)
+        except QuantityError as error:
+            raise click.BadParameter(f"{name}: {error}") from error
+        classes[name] = quantity
+    return classes
 
 
 def read_amounts(

@@ -13,18 +13,10 @@ from rm_service.commands.connection import Service, asks_service
 from rm_service.commands.paging import next_page, page_options
 from rm_service.commands.parameters import read_amounts
 from rm_service.commands.provider_config import hinted, read_config
+from rm_service.commands.show_by_default import ShowByDefault
 from rm_service.commands.tables import BLANK, amount_text, amounts_text, facts, moment_text, plain, table
 
 PLACE_AMOUNTS = ("total", "used", "guaranteed", "pending")
-
-
-class _ShowByDefault(click.Group):
-    """`providers` and `providers TYPE/NAME` are `providers show`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
 
 
 def _path(_context: click.Context, _argument: click.Parameter, name: str | None) -> str | None:
@@ -45,7 +37,7 @@ def path_of(type_: str, name: str) -> str:
 provider_argument = click.argument("path", metavar="TYPE/NAME", callback=_path)
 
 
-@click.group(cls=_ShowByDefault)
+@click.group(cls=ShowByDefault)
 def providers() -> None:
     """List, set, look at and remove providers of external resources.
 

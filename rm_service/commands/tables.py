@@ -10,6 +10,9 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
+from rm_service.domain.amounts import DEVICE
+from rm_service.domain.class_book import CLASS
+from rm_service.domain.exact_quantities import format_milli
 from rm_service.domain.quantities import format_quantity
 
 PIPED_WIDTH = 1000
@@ -50,15 +53,17 @@ def tags_text(tags: Mapping[str, Any]) -> str:
 
 def amounts_text(amounts: Mapping[str, int] | None) -> str:
     """`memory=2Gi vcore=500m`"""
-    pairs = [
-        f"{dimension}={format_quantity(dimension, amount)}" for dimension, amount in (amounts or {}).items()
-    ]
+    pairs = [f"{dimension}={amount_text(dimension, amount)}" for dimension, amount in (amounts or {}).items()]
     return plain(" ".join(pairs))
 
 
 def amount_text(dimension: str, amount: int | None) -> str:
     """`2Gi`; a dash where there is no such amount, which is not the same as 0."""
-    return "-" if amount is None else format_quantity(dimension, amount)
+    if amount is None:
+        return "-"
+    if dimension.startswith((DEVICE, CLASS)):  # thousandths of a device
+        return format_milli(amount)
+    return format_quantity(dimension, amount)
 
 
 def moment_text(time: str | None) -> str:

@@ -47,11 +47,11 @@ class Supply:
         found: dict[str, tuple[int, int, int]] = {}
         for device in self._devices:
             count, free, largest = found.get(device.signature, (0, 0, 0))
-            found[device.signature] = (
-                count + device.count,
-                free + free_units(device),
-                max(largest, largest_fraction(device)),
-            )
+            if device.taken:
+                own, part = free_units(device), largest_fraction(device)
+            else:  # most are, and this is asked for at each grant
+                own, part = device.count, UNIT if device.count else 0
+            found[device.signature] = count + device.count, free + own, max(largest, part)
         return found
 
     @cached_property

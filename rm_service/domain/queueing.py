@@ -11,6 +11,7 @@ from rm_service.domain.granting import grant_waiting, lock
 from rm_service.domain.judging import ARRIVAL, Judgement
 from rm_service.domain.lease import CLIENT_AWAY, end, insufficient, lapsed, waited_in_vain
 from rm_service.domain.members import parent_of
+from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.placing import Finding, find_among, read_placement, write_placement
 from rm_service.domain.reserving import reserve, still_reserved
@@ -146,7 +147,7 @@ def _try_again(view: View, application: Application, label_id: int) -> bool:
     choices = (application.tags, *application.alternatives)
     found = find_among(view, choices, placement, application.requested, rank, turn_of=label_id)
     if found.refusal is not None:
-        _await_registration(view, application, found)
+        _await_what_is_missing(view, application, found, placement)
         return False
     bar_at_gate(view, parent_of(view, application), found.judgement)
     bar_while_away(view, application.client, found.judgement)
@@ -178,12 +179,21 @@ def _stay(view: View, application: Application, judgement: Judgement) -> None:
         view.freed((dropped,))
 
 
-def _await_registration(view: View, application: Application, found: Finding) -> None:
-    """Stand where nothing is registered any more: a registration there is what it waits for now."""
+def _await_what_is_missing(
+    view: View, application: Application, found: Finding, placement: Placement | None
+) -> None:
+    """Stand where nothing is registered any more: a registration there is what it waits for now.
+
+    Of a class that is gone nobody can say who has it: a class of that name wakes those who wait for nodes.
+    """
     accounts = view.accounts_of(found.label_ids)
     missing = tuple([each.label.id for each in accounts if each.is_capacity and each.total is None])
+    if placement is not None and found.refusal is not None and found.refusal.code is Code.UNKNOWN_CLASS:
+        missing = (view.lookup.pool_of(placement),)
     if missing and missing != application.waits_on and found.refusal is not None:
         view.put_application(replace(application, waits_on=missing, reason=found.refusal.detail))
+        for account in view.accounts_of(tuple([left for left in application.waits_on if left not in missing])):
+            view.wake(account)
 
 
 def bar_while_away(view: View, client: str | None, judgement: Judgement) -> None:

@@ -63,15 +63,15 @@ class Connection(HttpToolsProtocol):
         """
         cycle: RequestResponseCycle = self.cycle
         expects = any(name == b"expect" for name, _ in self.headers)  # then it does not send the rest
-        if cycle.scope is not scope or cycle.keep_alive or not cycle.more_body or expects:
+        if cycle.scope is not scope or cycle.keep_alive or expects or _is_complete(cycle):
             yield
             return
         cycle.keep_alive = self._lingers = True  # the answer has said "close" already
         yield
-        if cycle.more_body and not self.transport.is_closing():
-            self.transport.write_eof()
-        else:
+        if _is_complete(cycle):
             self.transport.close()
+        elif not self.transport.is_closing():
+            self.transport.write_eof()
 
     def cut(self) -> None:
         """Closes at once; what was written and not sent is lost."""
@@ -190,6 +190,11 @@ class Connection(HttpToolsProtocol):
             b"".join([STATUS_LINE[answer.status], *lines, b"Connection: close\r\n\r\n", answer.body])
         )
         self.transport.close()
+
+
+def _is_complete(cycle: RequestResponseCycle) -> bool:
+    """Whether all of a request has been read."""
+    return not cycle.more_body
 
 
 def limited(limits: Limits) -> type[Connection]:

@@ -11,10 +11,10 @@ from rm_service.domain import operations as op
 from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Account
 from rm_service.domain.amounts import NOTHING, Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, State
-from rm_service.domain.class_book import ClassBook
+from rm_service.domain.class_book import MAX_FORESEEN, ClassBook
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.device_choice import ask_by_class
-from rm_service.domain.devices import Signatures, device_labels
+from rm_service.domain.devices import Signatures, device_labels, device_tags
 from rm_service.domain.observing import bring_along, settle
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex, prefer_image
@@ -39,11 +39,12 @@ class Group:
     operations: Sequence[op.DecidedOperation]
     atomic: bool = False
     looks: Sequence[op.Observe] = ()
-    """What is known of the places where they ask: told before them, and their outcomes stand before theirs."""
+    """What is known of places where they ask: told before them, and their outcomes stand before theirs."""
 
     def weight(self) -> int:
         """How much it adds to a batch: an ask counts as often as it may be allocated."""
-        return len(self.looks) + sum([len(each.ids) if isinstance(each, op.Ask) else 1 for each in self.operations])
+        weights = [len(each.ids) if isinstance(each, op.Ask) else 1 for each in self.operations]
+        return len(self.looks) + sum(weights)
 
 
 Result = list[Outcome]
@@ -269,9 +270,20 @@ class Batch:
         """Read ahead the nodes that placements will most likely choose; it costs time if they do not."""
         for (placement, resource), count in self._placed.items():
             several = count if placement.strategy in {"spread", "fair"} else min(count, PACKED)
+            several += bool(placement.classes)  # others ask for the same devices by other classes
             asked = on_a_node(self.book, placement, dict(resource))
             likely = islice(self.watch.index.fitting(placement, asked), several)
             self.wanted.label_ids.update(candidate.label_id for candidate in likely)
+        self._want_devices()
+
+    def _want_devices(self) -> None:
+        """Read ahead the sums of the devices that are asked for."""
+        classes = self.book.classes
+        names = {name for placement, _ in self._placed for name, _ in placement.classes}
+        signatures = sorted(frozenset().union(*[classes.selected(name) for name in names]))
+        if signatures:
+            keys = [label_key(device_tags(each)) for each in signatures[:MAX_FORESEEN]]
+            self.wanted.label_ids.update(self.ids.find(keys).values())
 
     def _take_in(self, rows: Rows) -> None:
         view, book, accounts = self.view, self.book, self.view.accounts

@@ -62,7 +62,13 @@ def _engine(url: str, settings: Mapping[str, str], begin: str, pool_size: int) -
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     return create_engine(
         parsed,
-        connect_args={**_KEEPALIVES, "options": options, "application_name": "rm-service"},
+        connect_args={
+            **_KEEPALIVES,
+            "options": options,
+            "application_name": "rm-service",
+            # With a rollback the driver would drop all prepared statements, those of the pipeline as well.
+            "prepare_threshold": None,
+        },
         pool_size=pool_size,
         max_overflow=0,
         hide_parameters=True,  # what a client keeps secret must not reach a log by way of an error

@@ -53,7 +53,8 @@ class NodeWatch:
                 self._read(Turn(connection), None, book, labels)
                 self._seq = seq
         self.index.classes = book.classes
-        for placement, resource in wanted:
+        orders = {(placement, tuple(sorted(resource))): resource for placement, resource in wanted}
+        for (placement, _), resource in orders.items():
             next(self.index.fitting(placement, resource), None)
 
     def catch_up(self, turn: Turn, seq: int, book: RuleBook, labels: Labels) -> None:

@@ -65,7 +65,7 @@ class SweepReport:
     unreported: int = 0
     """Applications and nodes given up because their client, registered anew, did not report them again."""
     woken: int = 0
-    """Labels whose queue was looked at because whoever marked it did not, or because time has passed there."""
+    """Labels whose queue was looked at: nobody else had done it, or time has passed there."""
     shifted: Instant = 0
     """By how much the deadlines were moved after an absence of the service, in microseconds."""
     checkpoint: bool = False

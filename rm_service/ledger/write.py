@@ -67,8 +67,9 @@ def _write_tags(turn: Turn, view: View, created: list[Application], changed: lis
     """Keep SQLite's index equal to the tags of live applications."""
     texts = turn.texts
     for application in changed:
-        before = view.tags_before.get(application.id, application.tags)
-        now = application.tags if application.state in LIVE else {}
+        lives = application.state in LIVE
+        before = view.tags_before.get(application.id, {} if lives else application.tags)
+        now = application.tags if lives else {}
         for key, value in before.items():
             if now.get(key) != value:
                 turn.execute(texts.delete_tags, key, value, application.id)

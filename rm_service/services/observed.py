@@ -20,10 +20,14 @@ class ObservedLedger(Ledger):
     observe: Observe
 
     def enqueue(
-        self, operations: Sequence[op.DecidedOperation], *, atomic: bool = False
+        self,
+        operations: Sequence[op.DecidedOperation],
+        *,
+        atomic: bool = False,
+        looks: Sequence[op.Observe] = (),
     ) -> Future[list[Outcome]]:
-        future = Ledger.enqueue(self, operations, atomic=atomic)
-        future.add_done_callback(lambda done: self._count(operations, done))
+        future = Ledger.enqueue(self, operations, atomic=atomic, looks=looks)
+        future.add_done_callback(lambda done: self._count((*looks, *operations), done))
         return future
 
     def enqueue_whole(self, operation: op.WholeLedgerOperation) -> Future[list[Outcome]]:

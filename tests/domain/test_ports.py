@@ -56,6 +56,19 @@ class TestPorts:
         ledger.do(releasing("b"))
         assert nodes(ledger) == {"a": "n1", "c": "n2"}
 
+    def test_who_requires_a_node_and_waited_too_long_for_its_port_is_passed_there_by_nobody(
+        self, ledger: ClientLedger
+    ) -> None:
+        for key in ("a", "b"):
+            ledger.do(asking(key, node="n1", resource=WEB))
+        ledger.do(asking("before", node="n1"))
+        ledger.pass_time(601)
+        for key, node in (("after", "n1"), ("elsewhere", None)):
+            ledger.do(asking(key, node=node))
+        assert nodes(ledger) == {"a": "n1", "before": "n1", "elsewhere": "n2"}
+        ledger.do(releasing("a"))
+        assert nodes(ledger) == {"b": "n1", "before": "n1", "after": "n1", "elsewhere": "n2"}
+
     def test_other_ports_and_none_are_not_in_the_way(self, ledger: ClientLedger) -> None:
         ledger.do(asking("a", node="n1", resource=WEB))
         ledger.do(asking("b", node="n1", resource=ADMIN))

@@ -84,6 +84,26 @@ def test_a_class_that_is_created_wakes_who_waits_for_its_name(ledger: DeviceLedg
     check_devices(ledger)
 
 
+def test_it_wakes_them_wherever_they_stood_when_they_came(ledger: DeviceLedger) -> None:
+    holder = ledger.granted({"memory": 95}, node="n1")
+    waiter = ledger.given({"big": WHOLE}, memory=50, tags={"node": "n1"}, wait_seconds=100)
+    assert waiter.waits_on == (ledger.account(node="n1").label.id,), "it lacks memory and nothing else"
+    ledger.remove_class("big")
+    ledger.do(op.Release(holder.id))
+    assert ledger.application(waiter.id).state is State.WAITING
+    ledger.create_class("big", BIG)
+    assert ledger.application(waiter.id).state is State.LOCKED
+    check_devices(ledger)
+
+
+def test_who_waits_for_a_class_that_is_gone_holds_up_nobody(ledger: DeviceLedger) -> None:
+    holder = ledger.granted({"memory": 95}, node="n1")
+    ledger.given({"big": WHOLE}, memory=50, tags={"node": "n1"}, wait_seconds=100)
+    ledger.remove_class("big")
+    ledger.do(op.Release(holder.id))
+    assert ledger.granted({"memory": 95}, node="n1").state is State.LOCKED
+
+
 def test_a_class_of_that_name_that_selects_something_else_counts(ledger: DeviceLedger) -> None:
     ledger.given({"big": 2 * WHOLE})
     waiter = ledger.given({"big": WHOLE}, wait_seconds=100)
@@ -142,7 +162,6 @@ def test_who_asks_for_more_than_there_is_lets_others_pass_however_old_it_is(ledg
     ledger.given({"big": 3 * WHOLE}, wait_seconds=10_000)
     ledger.pass_time(1_000)
     behind = ledger.given({"big": WHOLE}, wait_seconds=10_000)
-    ledger.do(op.Release("app-1")) if "app-1" in ledger.view.applications else None
     for application in ledger.holding():
         ledger.do(op.Release(application.id))
     assert ledger.application(behind.id).state is State.LOCKED

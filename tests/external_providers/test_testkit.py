@@ -129,6 +129,7 @@ def test_it_needs_no_pytest() -> None:
         (Place("a", {"pond.frogs": 1}, {}), "a.total: pond.frogs is not in the identity's dimensions"),
         (Place("a", None, {}), "a.total is None"),  # type: ignore[arg-type]
         (Place("a", {}, {}, details={"x": object()}), "a.details cannot be shown as JSON"),
+        (Place("a", {}, {}, fault="no"), "a has a fault where the manager is well: no"),
         (PLACE, "the place north is there twice"),
         ("north", "'north' is no Place"),
     ],
@@ -147,6 +148,7 @@ def test_a_manager_without_places_checks_nothing() -> None:
         (ExternalApplication("", "north", {}), "has no id"),
         (ExternalApplication("a-2", "south", {}), "a-2 runs in 'south', which is no place"),
         (ExternalApplication("a-2", "north", {"pond.fish": -1}), "a-2.allocated.pond.fish is -1"),
+        (ExternalApplication("a-2", "north", {}, fault="no"), "a-2 has a fault where the manager is well"),
         (ExternalApplication("a-2", "north", {}, user=None), "has None where a text is meant"),  # type: ignore[arg-type]
         (ExternalApplication("a-2", "north", {}, tags=["x"]), "are no frozenset"),  # type: ignore[arg-type]
         (APPLICATION, "the application a-1 is there twice"),

@@ -13,8 +13,8 @@ from rm_service.domain.outcomes import Code, Done, Refused
 from rm_service.domain.selectors import parse_selector
 from rm_service.ledger import tables
 from rm_service.ledger.audit import audit
+from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger
-from rm_service.ledger.queries.assignments import read_assignments
 from rm_service.ledger.queries.usage import usage, usage_of_applications
 from rm_service.services.resource_classes import ResourceClasses
 from tests.domain.device_ledger import cards, ports, units
@@ -68,22 +68,25 @@ def test_a_grant_by_class_is_kept_used_and_given_back(cluster: Ledger) -> None:
     check(cluster)
 
 
-def test_who_holds_what_of_a_node_can_be_read(cluster: Ledger) -> None:
-    first, second = given(cluster, {"any": 500}), given(cluster, {"any": 300})
-    given(cluster, {"big": WHOLE})
+def test_who_holds_which_unit_is_a_row_for_as_long_as_it_is_held(cluster: Ledger) -> None:
+    first, second = given(cluster, {"any": 500}), given(cluster, {"any": 300, "big": WHOLE})
     done(cluster, op.Use(second.id))
-    label_id = next(iter(set(first.label_ids) & set(cluster_labels(cluster, "node=n1"))))
-    _, assigned = reading(cluster, read_assignments, label_id)
-    assert {(each.application_id, each.state, each.devices[0].units) for each in assigned} == {
-        (first.id, State.LOCKED, ((0, 500),)),
-        (second.id, State.USED, ((0, 300),)),
+    assert claims(cluster) == {
+        (first.id, "n1", "g", 0, "any", 500),
+        (second.id, "n2", "g", 0, "any", 300),
+        (second.id, "n2", "g", 1, "big", WHOLE),
     }
+    done(cluster, op.Release(first.id))
+    lose(cluster, "n2", second.id)
+    assert claims(cluster) == set()
 
 
-def cluster_labels(ledger: Ledger, *keys: str) -> list[int]:
+def claims(ledger: Ledger) -> set[tuple[object, ...]]:
+    claim, node = tables.application_device.c, tables.node.c
+    columns = (claim.application_id, node.instance, claim.device, claim.unit, claim.resource_class, claim.milli)
+    query = select(*columns).join(tables.node, node.label_id == claim.label_id)
     with ledger.readers.connect() as connection:
-        query = select(tables.label.c.id).where(tables.label.c.key.in_(keys))
-        return list(connection.execute(query).scalars())
+        return {(str(row[0]), *row[1:]) for row in connection.execute(query)}
 
 
 def test_who_waits_is_woken_by_a_release_a_node_and_a_class(cluster: Ledger) -> None:
@@ -121,7 +124,7 @@ def test_a_group_that_is_refused_leaves_no_trace(cluster: Ledger) -> None:
     assert not any(isinstance(each, Done) for each in cluster.submit(asked, atomic=True))
     changed = op.RegisterNode("n3", "Special", {}, devices=(cards("new", 7, "23G"),))
     assert not any(
-        isinstance(each, Done) for each in cluster.submit([changed, op.Release("none")], atomic=True)
+        isinstance(each, Done) for each in cluster.submit([changed, op.Release(new_id())], atomic=True)
     )
     assert (devices_of(cluster, "n1"), standing(cluster, "any")) == before
     assert list(devices_of(cluster, "n3")) == ["p"]

@@ -45,7 +45,7 @@ MOODS: Mapping[str, tuple[Mood, str, str]] = {
     "half answers": (proxy.halves, "unreachable", "the answer was cut off"),
     "status 500": (proxy.fails, "unreachable", "answers HTTP 500"),
     "bytes": (proxy.says(proxy.NO_TEXT), "malformed", "the answer is not JSON"),
-    "a page": (proxy.says(proxy.PAGE, "text/html"), "malformed", "it begins '<html>"),
+    "a page": (proxy.says(proxy.PAGE, "text/html"), "malformed", "not JSON: it cannot be read from line 1"),
     "50 MB": (proxy.floods(50), "malformed", "the answer is longer than 32 MiB"),
 }
 """What the proxy does, and the kind and a part of the reason that operators are told."""

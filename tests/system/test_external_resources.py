@@ -47,7 +47,6 @@ class World:
         named = {"queueName": QUEUE["yarnQueue"], "clusterName": QUEUE["yarnCluster"]}
         body = {
             "tags": {"user": user, "node": "ecm"},
-            "resource_type": "DriverAndYarn",
             "resource": {
                 "loadInstanceResource": {"memory": "100m", "cores": 1, "instances": 1},
                 "yarnResource": {**executors, **named},

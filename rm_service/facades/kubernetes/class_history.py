@@ -36,7 +36,7 @@ class History:
 
     removed: Sequence[Removed] = ()
     quiet_since: int = 0
-    """No event behind this number changes how any class stands."""
+    """No event behind this number changes how a class stands that was there before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class ClassHistory:
     def _quiet_since(self, connection: Connection, after: int, head: int) -> int:
         begin = max(after, head - LOOKED_AT)
         events = read_events(connection, self.ledger.labels, begin, LOOKED_AT)
-        return max([each.event.seq for each in events if concerns_classes(each)], default=begin)
+        return max([each.event.seq for each in events if _stirs(each)], default=begin)
 
 
 def concerns_classes(each: LabelledEvent) -> bool:
@@ -78,6 +78,11 @@ def concerns_classes(each: LabelledEvent) -> bool:
     if not each.event.kind.startswith("application."):
         return True
     return any(DEVICE_KEY in tags for tags in each.labels)
+
+
+def _stirs(each: LabelledEvent) -> bool:
+    """Whether an event may change how other classes stand than the one that it is about."""
+    return concerns_classes(each) and not each.event.kind.startswith("class.")
 
 
 def _removed(connection: Connection, after: int) -> list[Removed]:

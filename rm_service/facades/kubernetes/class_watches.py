@@ -238,10 +238,9 @@ def _since(after: int, reading: _Reading, history: History) -> Iterable[Change]:
         there = known is not None and known.standing.resource_class.uid == removed.resource_class.uid
         if removed.seq > after >= removed.resource_class.version and not there:
             changes.append(Change(DELETED, ClassStanding(removed.resource_class, ClassStatus())))
-    if history.quiet_since <= after:
-        return changes
     for known in reading.seen.values():
-        if known.changed > after:
-            created = known.standing.resource_class.version > after
-            changes.append(Change(ADDED if created else MODIFIED, known.standing))
+        if known.standing.resource_class.version > after:
+            changes.append(Change(ADDED, known.standing))
+        elif known.changed > after < history.quiet_since:
+            changes.append(Change(MODIFIED, known.standing))
     return changes

@@ -2,12 +2,12 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from socket import SHUT_RDWR
-from typing import Any
+from typing import Any, Self
 
 from flask import Flask
 
@@ -21,12 +21,12 @@ from rm_service.ledger.ids import new_id
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.tailer import Tailer
 from rm_service.services.resource_classes import ResourceClasses, Standings
-from tests.facades.live import PATIENCE
+from tests.facades.live import PATIENCE, until
 
 CLASSES = "/apis/resourceclass.rm/v1alpha1/resourceclasses"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 MAX_BODY = 2**20
-TOKEN = "a-token-in-force"
+TOKEN = "in-force"  # noqa: S105 - an example
 Json = dict[str, Any]
 Expression = tuple[str, str, list[str]]
 GPU: Expression = ("Kind", "In", ["nvidia-gpu"])
@@ -108,7 +108,7 @@ class Served:
             keep_alive_seconds=self.keep_alive_seconds,
         )
 
-    def __enter__(self) -> "Served":
+    def __enter__(self) -> Self:
         self.tailer.start()
         self.api.start()
         self.server.start()
@@ -196,6 +196,16 @@ class Served:
         (outcome,) = self.ledger.submit([operation])
         assert isinstance(outcome, Done), outcome
         return outcome
+
+    @contextmanager
+    def held_reading(self, cause: Callable[[], object]) -> Iterator[None]:
+        """A reading of all classes begins because of `cause`, and sees what happens within the block."""
+        before = len(self.classes.readings)
+        self.classes.gate.clear()
+        cause()
+        until(lambda: len(self.classes.readings) > before)
+        yield
+        self.classes.gate.set()
 
     def idle_events(self, count: int) -> None:
         """So many events that no class has anything to do with."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from external_providers.base import ExternalApplication, Place, UnreachableError
-
 from rm_service.domain.outcomes import Outcome, Refused
 from rm_service.domain.providers import StalePolicy
 from rm_service.ledger.audit import audit
@@ -17,6 +16,7 @@ from rm_service.services.external.observing import shown_of
 from rm_service.services.external.snapshots import Snapshot
 from rm_service.services.si.scheduler import SchedulerService
 from tests.client_words import kinds, of_kind
+from tests.ledger.telling import settle
 from tests.services.external.queues import Process, queue
 from tests.services.external.scripted import all_calls_end
 from tests.services.external.test_observing import MEMORY, World, here, listed, refusal

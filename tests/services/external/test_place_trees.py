@@ -68,12 +68,14 @@ class Cluster:
         return outcome
 
     def list_all(self) -> None:
-        self.listed = [
+        ours = [
             ExternalApplication(
                 f"x-{id_}", self.queue_of[id_], {MEMORY: amount}, tags=frozenset({f"rm-{id_}"})
             )
             for id_, amount in self.running.items()
         ]
+        others = [ExternalApplication(name, name, {MEMORY: held}) for name, held in self.others.items()]
+        self.listed = [*ours, *others]
 
     def look(self) -> list[op.Observe]:
         """What is told of a look, one by one."""
@@ -145,6 +147,21 @@ def test_an_application_of_a_parent_runs_in_any_place_beneath() -> None:
         assert observation(source().stored, YARN, used, snapshot, 0).shown == {}
 
 
+@pytest.mark.parametrize(("before", "after"), [(60, 10), (10, 60), (60, 0), (0, 60)])
+def test_between_two_chunks_of_a_look_nothing_is_promised_that_is_not_there(before: int, after: int) -> None:
+    with cluster(root_b_y=30) as there:
+        assert isinstance(there.ask("root.a", 60), Done)
+        [id_] = there.promised
+        there.running[id_] = before
+        there.look_and_tell()
+        there.running[id_] = after
+        there.list_all()
+        for told in there.look():
+            there.ledger.do(told)
+            assert there.left("root") <= 10
+        assert there.left("root") == 10
+
+
 @pytest.mark.parametrize(("used", "taken"), [(70, "c1"), (81, "c2")])
 def test_a_cluster_that_is_nearly_full_as_a_whole_is_passed_by_for_another(used: int, taken: str) -> None:
     """A threshold holds for the root, too, though the queue itself is empty."""
@@ -201,11 +218,11 @@ def ask_and_check(there: Cluster, queue: str, amount: int) -> None:
 
 
 def move(there: Cluster, action: str, name: str, amount: int) -> None:
-    """What becomes of an application. It gives nothing back between the list and the use of one look."""
+    """What becomes of an application."""
     live = name in there.promised
     if action == "run" and live:
         there.running[name] = min(there.promised[name], there.running[name] + amount)
-    elif action == "breathe" and live and not there.listed:
+    elif action == "breathe" and live:
         there.running[name] = min(there.promised[name], amount)
     elif action == "end" and live:
         del there.promised[name]

@@ -104,8 +104,6 @@ def test_what_it_says_of_nodes_is_never_a_reason_against_what_runs(
     talk.register()
     talk.add_node()
     tags = {NODE_SELECTOR: selector, REQUIRED_NODE: required}
-    runs = ExistingAllocation(
-        key="k", node="node-1", application="app-1", resource={"memory": 2}, tags=tags
-    )
+    runs = ExistingAllocation(key="k", node="node-1", application="app-1", resource={"memory": 2}, tags=tags)
     assert granted(talk.say(applications=app(), allocations=runs)) == {"k": "node-1"}
     assert granted(talk.say(releases=FAILED)) == {"k": "node-1"}
