@@ -21,8 +21,8 @@ STANDING = ("allocatable", "requested", "free", "uncomparable")
 def classes() -> None:
     """List and explain resource classes: how many devices each selects, and how many of them are free.
 
-    `classes` lists them, `classes NAME` shows one. A device counts in every class that selects it. Classes are
-    created and removed with kubectl.
+    `classes` lists them, `classes NAME` shows one. A device counts in every class that selects it.
+    Classes are created and removed with kubectl.
     """
 
 

@@ -74,6 +74,8 @@ def explain(
 
 def explanation_view(document: Document) -> Iterator[RenderableType]:
     """The verdict, then every shortfall, and who holds most of what is short."""
+    for warning in document.get("warnings") or []:
+        yield Text(f"warning: {plain(warning)}")
     if document["would_fit"]:
         node = document.get("node")
         yield Text(f"would be granted on {plain(node)}" if node else "would be granted")

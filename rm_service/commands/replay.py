@@ -15,6 +15,7 @@ from rm_service.api_client import (
     host_of,
 )
 from rm_service.commands.connection import REFUSED, client_options, end_with, json_option, print_json
+from rm_service.commands.replay_classes import ClassDriver, ClassReplay
 from rm_service.commands.replay_drivers import DriveError, EmbeddedDriver, HttpDriver
 from rm_service.commands.replay_messages import TOGETHER, MessageReplay
 from rm_service.commands.replay_report import describe, report
@@ -43,6 +44,12 @@ csv_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--limit", type=click.IntRange(min=1), help="Only the tasks that are created first, so many.")
 @click.option("--embedded", is_flag=True, help="Use a ledger in this process, on a database that goes away.")
 @click.option(
+    "--classes",
+    is_flag=True,
+    help="With --embedded: GPUs are devices that tasks ask for by resource class, and what the classes say "
+    "is compared with a recomputation after every hundredth step.",
+)
+@click.option(
     "--via",
     type=click.Choice([HTTP, SI]),
     default=HTTP,
@@ -67,6 +74,7 @@ def replay(  # noqa: PLR0913 - the options of a command
     speed: float | None,
     limit: int | None,
     embedded: bool,
+    classes: bool,
     via: str,
     grpc: str | None,
     together: int | None,
@@ -85,6 +93,8 @@ def replay(  # noqa: PLR0913 - the options of a command
     """
     if via != SI and (grpc or together):
         raise click.UsageError("--grpc and --together are for --via si")
+    if classes and (via == SI or not embedded):
+        raise click.UsageError("--classes needs --embedded, and is not for --via si")
     node_file = node_file or _find(trace_dir, "*node*.csv", "--nodes")
     task_file = task_file or _find(trace_dir, "*pod*.csv", "--applications")
     try:
@@ -96,6 +106,7 @@ def replay(  # noqa: PLR0913 - the options of a command
             node_file.stem,
             via=via,
             embedded=embedded,
+            classes=classes,
             grpc=grpc,
             together=together,
             url=url,
@@ -124,11 +135,12 @@ def _find(folder: Path | None, pattern: str, option: str) -> Path:
     return found[0]
 
 
-def _open(
+def _open(  # noqa: PLR0913 - the options of a command
     trace: str,
     *,
     via: str,
     embedded: bool,
+    classes: bool,
     grpc: str | None,
     together: int | None,
     url: str,
@@ -136,6 +148,8 @@ def _open(
     speed: float | None,
 ) -> Walk[Any]:
     """The replay of this trace; close its driver."""
+    if classes:
+        return ClassReplay(ClassDriver(), trace, speed=speed)
     if via == HTTP:
         driver = EmbeddedDriver() if embedded else HttpDriver(ApiClient(url, token, attempts=ATTEMPTS))
         return Replay(driver, trace, speed=speed)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from rm_service.api_client import ApiClient, ProblemError
 from rm_service.commands.trace import TraceNode, TraceTask
 from rm_service.domain import operations as op
+from rm_service.domain.amounts import Amounts
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
 from rm_service.domain.selectors import Operator, Requirement, Selector
 from rm_service.ledger.database import reader_engine
@@ -161,19 +162,13 @@ class EmbeddedDriver:
         self.ledger.open()
 
     def register(self, nodes: Sequence[TraceNode], trace: str) -> None:
-        tags = {"trace": trace}
-        registrations = [
-            op.RegisterNode(
-                node.instance, RESOURCE_TYPE, node.total, tags=tags, attributes=attributes_of(node)
-            )
-            for node in nodes
-        ]
+        registrations = [self.registration(node, trace) for node in nodes]
         for node, outcome in zip(nodes, self.ledger.submit(registrations), strict=True):
             _done(f"node {node.instance}", outcome)
 
     def apply(self, task: TraceTask, trace: str) -> Granted | NotGranted:
-        placement = op.Placement(selector_for(task, trace), "first_fit")
-        apply = op.Apply(str(uuid.uuid4()), tags_of(task), task.resource, placement=placement, id_is_new=True)
+        placement, resource = self.asked(task, trace)
+        apply = op.Apply(str(uuid.uuid4()), tags_of(task), resource, placement=placement, id_is_new=True)
         outcome = self.ledger.submit([apply])[0]
         if isinstance(outcome, Refused) and outcome.code is Code.INSUFFICIENT_RESOURCES:
             return _not_granted(
@@ -190,6 +185,15 @@ class EmbeddedDriver:
         application = _done(f"task {task.name}", outcome).application
         assert application is not None  # noqa: S101 - what every granted apply carries
         return Granted(application.id, application.tags["node"])
+
+    def registration(self, node: TraceNode, trace: str) -> op.RegisterNode:
+        """What is registered of a node."""
+        tags, attributes = {"trace": trace}, attributes_of(node)
+        return op.RegisterNode(node.instance, RESOURCE_TYPE, node.total, tags=tags, attributes=attributes)
+
+    def asked(self, task: TraceTask, trace: str) -> tuple[op.Placement, Amounts]:
+        """What a task asks of a node."""
+        return op.Placement(selector_for(task, trace), "first_fit"), task.resource
 
     def use(self, application_id: str) -> None:
         _done(f"application {application_id}", self.ledger.submit([op.Use(application_id)])[0])

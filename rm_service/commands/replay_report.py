@@ -34,6 +34,7 @@ def report(record: Record) -> dict[str, Any]:
         "operations_per_second": round(_rate(record), 1),
         "latency_ms": {name: _latency(durations) for name, durations in _by_operation(record)},
         "digest": record.digest,
+        "class_checks": record.class_checks,
         "audit": dict(record.audit),
     }
 
@@ -47,6 +48,7 @@ def describe(record: Record) -> Iterator[RenderableType]:
             ("granted", f"{record.granted:,}"),
             ("refused", f"{record.refused.total():,}"),
             *[(f"  {reason}", f"{tasks:,}") for reason, tasks in record.refused.most_common()],
+            *([("class checks", f"{record.class_checks:,}")] if record.class_checks else []),
             ("operations", f"{record.operations:,} in {record.seconds:.1f} s, {_rate(record):,.0f} a second"),
         ]
     )

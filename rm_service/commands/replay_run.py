@@ -65,6 +65,8 @@ class Record:
     seconds: float = 0.0
     """How long the walk took, pauses included."""
     audit: Mapping[str, Any] = field(default_factory=dict)
+    class_checks: int = 0
+    """How often what resource classes say was compared with a recomputation."""
     _in_use: dict[str, int] = field(default_factory=dict)
     _grants: list[str] = field(default_factory=list)
 

@@ -206,7 +206,8 @@ class Account:
         """Each dimension in which granting `amounts` would leave less than `protected`.
 
         In a quota a dimension without a limit is unlimited; on capacity a missing dimension is 0, and of each
-        port there is one; in what counts applications it is unlimited. Only dimensions asked for with a positive amount are looked at.
+        port there is one; in what counts applications it is unlimited. Only dimensions asked for with a
+        positive amount are looked at.
         """
         found: list[Shortfall] = []
         total = self.total
@@ -270,7 +271,7 @@ class Account:
         )
 
     def excess(self) -> dict[str, int]:
-        """By how much more is locked and used than total - protected allows, in the dimensions where it is so.
+        """By how much more is locked and used than total - protected allows, where it is so.
 
         Of a device that a node does not have any more the total is 0.
         """

@@ -192,7 +192,8 @@ def _await_what_is_missing(
         missing = (view.lookup.pool_of(placement),)
     if missing and missing != application.waits_on and found.refusal is not None:
         view.put_application(replace(application, waits_on=missing, reason=found.refusal.detail))
-        for account in view.accounts_of(tuple([left for left in application.waits_on if left not in missing])):
+        left = tuple([each for each in application.waits_on if each not in missing])
+        for account in view.accounts_of(left):
             view.wake(account)
 
 

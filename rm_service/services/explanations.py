@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rm_service.domain.accounts import Shortfall
+from rm_service.domain.amounts import Amounts
 from rm_service.domain.application import Application
+from rm_service.domain.label_rules import Kind, LabelRules
 from rm_service.domain.operations import Apply, Observe
 from rm_service.domain.outcomes import Refused
 from rm_service.domain.tags import Tags
@@ -38,6 +40,8 @@ class Explanation:
     waiters_ahead: int = 0
     """How many would stand before it if it waited."""
     in_the_way: tuple[InTheWay, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is granted to anybody, because no place is charged with it."""
 
 
 def explain(ledger: Ledger, operation: Apply, looks: Sequence[Observe] = ()) -> Explanation:
@@ -50,8 +54,9 @@ def explain(ledger: Ledger, operation: Apply, looks: Sequence[Observe] = ()) -> 
     granted = None if isinstance(outcome, Refused) else outcome.application
     tags = operation.tags if granted is None else granted.tags
     labels = tuple(label.tags for label in book.rules.labels_for(tags))
+    warnings = uncharged(book.rules, tags, operation.resource)
     if not isinstance(outcome, Refused):
-        return Explanation(granted, None, labels)
+        return Explanation(granted, None, labels, warnings=warnings)
     with ledger.readers.connect() as connection:
         ahead = waiters_ahead(
             connection, [shortfall.label for shortfall in outcome.shortfalls], operation.priority
@@ -64,7 +69,23 @@ def explain(ledger: Ledger, operation: Apply, looks: Sequence[Observe] = ()) -> 
                     connection, book.rules, account.label, shortfall.dimension, limit=HOLDERS
                 )
                 in_the_way.append(InTheWay(shortfall.label, shortfall.dimension, holders))
-    return Explanation(None, outcome, labels, ahead, tuple(in_the_way))
+    return Explanation(None, outcome, labels, ahead, tuple(in_the_way), warnings)
+
+
+def uncharged(rules: LabelRules, tags: Tags, resource: Amounts) -> tuple[str, ...]:
+    """A sentence for each external rule that counts what is asked for, where no capacity is charged with it:
+    mostly a key is missing, or mistyped.
+    """
+    capacities = [label.rule for label in rules.labels_for(tags) if label.rule.kind is Kind.CAPACITY]
+    charged = {name for rule in capacities for name in rule.charge(resource)}
+    found = []
+    for rule in rules.external:
+        free = [name for name, amount in rule.charge(resource).items() if amount and name not in charged]
+        missing = sorted(rule.keys - tags.keys())
+        if free and missing:
+            named = f"{', '.join(free)}: no place is charged with it"
+            found.append(f"{named}; the label rule {rule.name} needs the tags {', '.join(missing)}")
+    return tuple(found)
 
 
 def _is_full(shortfall: Shortfall) -> bool:

@@ -13,6 +13,7 @@ from rm_service.api_client import ApiClient
 from rm_service.app import Service
 from rm_service.commands.applications import applications
 from rm_service.commands.audit import audit
+from rm_service.commands.classes import classes
 from rm_service.commands.engines import engines
 from rm_service.commands.events import events
 from rm_service.commands.explain import explain
@@ -56,6 +57,30 @@ def held(url: str) -> str:
     return application
 
 
+@pytest.fixture
+def gpus(url: str) -> str:
+    """The id of an application that holds two large GPUs and half a small one on host1."""
+    kind = {"key": "Kind", "operator": "In", "values": ["nvidia-gpu"]}
+    memory = {"key": "memory", "operator": "GtEq", "values": ["30G"]}
+    for name, expressions in (("nvidia.high.mem", [kind, memory]), ("nvidia.any", [kind])):
+        document = {
+            "apiVersion": "resourceclass.rm/v1alpha1",
+            "kind": "ResourceClass",
+            "metadata": {"name": name},
+            "spec": {"resourceSelector": [{"matchExpressions": expressions}]},
+        }
+        created = f"{url}/apis/resourceclass.rm/v1alpha1/resourceclasses"
+        requests.post(created, json=document, timeout=10).raise_for_status()
+    client = ApiClient(url)
+    large = {"name": "gpu0", "count": 4, "attributes": {"Kind": "nvidia-gpu", "memory": "40G"}}
+    small = {"name": "gpu1", "count": 2, "attributes": {"Kind": "nvidia-gpu", "memory": "16G"}}
+    client.put("/nodes/host1", {"total": {"memory": "256Gi"}, "devices": [large, small]})
+    body = {"tags": {"user": "alice"}, "classes": {"nvidia.high.mem": 2, "nvidia.any": "500m"}}
+    application: str = client.post("/applications", {**body, "device_strategy": "best_fit"})["id"]
+    client.close()
+    return application
+
+
 def cells(output: str) -> list[list[str]]:
     return [line.split() for line in output.splitlines()]
 
@@ -94,6 +119,35 @@ def test_a_command_shows_what_is_held(
     result = run(command, *arguments, RM_URL=url, COLUMNS="160")
     assert result.exit_code == 0
     assert line.split() in cells(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "line"),
+    [
+        (classes, (), "nvidia.any 6 2500m 3500m 0"),
+        (classes, ("nvidia.high.mem",), "nvidia.high.mem 4 2 2 0"),
+        (classes, ("explain", "nvidia.high.mem"), "1 fails 16G GtEq 30G"),
+        (classes, ("explain", "nvidia.high.mem"), "nvidia.any 4 2 0"),
+        (classes, ("explain", "nvidia.any"), "nvidia.high.mem 4 2 1500m"),
+        (nodes, ("host1",), "gpu0 4 2 1 Kind=nvidia-gpu, memory=40G"),
+        (nodes, ("host1",), "gpu1 2 1 1 Kind=nvidia-gpu, memory=16G"),
+        (nodes, ("host1", "--assignments"), "nvidia.any gpu1 500m 0"),
+        (explain, ("--class", "nvidia.high.mem=2"), "nvidia.high.mem gpu0 2 2 3"),
+        (explain, ("--class", "nvidia.any=3", "--tag", "node=host2"), "would not be granted"),
+    ],
+)
+@pytest.mark.usefixtures("gpus")
+def test_a_command_shows_devices(
+    run: Run, url: str, command: click.Command, arguments: tuple[str, ...], line: str
+) -> None:
+    result = run(command, *arguments, RM_URL=url, COLUMNS="160")
+    assert result.exit_code == 0
+    assert " ".join(line.split()) in " ".join(result.stdout.split())
+
+
+def test_an_application_shows_its_devices(run: Run, url: str, gpus: str) -> None:
+    shown = cells(run(applications, gpus, RM_URL=url, COLUMNS="160").stdout)
+    assert ["nvidia.high.mem", "gpu0", "2", "0", "1"] in shown
 
 
 def test_an_application_is_listed_and_shown(run: Run, url: str, held: str) -> None:

@@ -115,16 +115,16 @@ def check_devices(ledger: DeviceLedger) -> None:
                 taken[_node_of(ledger, application), each.device, unit] += milli
     there_is = Counter[str]()
     found = Counter[tuple[int, str, int]]()
-    signatures: dict[str, int] = Counter()
+    signatures = Counter[str]()
     for node in ledger.view.nodes.values():
         balance = ledger.view.accounts[node.label_id].balance
         devices: Sequence[Device] = balance.devices or ()
         assert len({each.name for each in devices}) == len(devices)
-        for each in devices:
-            found.update({(node.label_id, each.name, unit): milli for unit, milli in each.taken.items()})
-            signatures[each.signature] += sum(each.taken.values())
+        for device in devices:
+            found.update({(node.label_id, device.name, unit): milli for unit, milli in device.taken.items()})
+            signatures[device.signature] += sum(device.taken.values())
             if balance.closed != LOST:
-                there_is[each.signature] += each.count * UNIT
+                there_is[device.signature] += device.count * UNIT
     assert found == taken, "a unit is taken by those who hold it, and by nobody else"
     assert +signatures == held, "what is held stands under the signature that the device has"
     _check_labels(ledger, there_is, held)

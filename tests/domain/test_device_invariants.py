@@ -215,7 +215,8 @@ class DeviceMachine(RuleBasedStateMachine):
         return [
             each.instance
             for each in nodes
-            if named in {None, each.instance} and self.ledger.account(node=each.instance).balance.closed is None
+            if named in {None, each.instance}
+            and self.ledger.account(node=each.instance).balance.closed is None
         ]
 
     def _has_room(self, node: str, asked: op.Apply) -> bool:

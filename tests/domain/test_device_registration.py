@@ -1,4 +1,4 @@
-"""Nodes that register with more, fewer or other devices, go, come back, and leave: what is held stays held."""
+"""Nodes that register more, fewer or other devices, go, come back, and leave: what is held stays held."""
 
 import pytest
 
@@ -311,8 +311,8 @@ def test_a_group_may_give_back_and_take_the_same_units_or_neither(ledger: Device
     asked = ledger.asking({"any": 2 * WHOLE})
     assert all(isinstance(outcome, Done) for outcome in ledger.together([op.Release(given.id), asked]))
     check_devices(ledger)
-    again = [op.Release(asked.id), ledger.asking({"any": 3 * WHOLE})]
-    assert not any(isinstance(outcome, Done) for outcome in ledger.together(again))
+    outcomes = ledger.together([op.Release(asked.id), ledger.asking({"any": 3 * WHOLE})])
+    assert not any(isinstance(outcome, Done) for outcome in outcomes)
     assert ledger.application(asked.id).state is State.LOCKED
     assert ledger.standing("any") == (2 * WHOLE, 2 * WHOLE)
     check_devices(ledger)

@@ -1,4 +1,4 @@
-"""Devices by resource class: given with a grant, kept with the use, back with the end; counted by every class."""
+"""Devices by resource class: given with a grant, kept with the use, back with the end."""
 
 import pytest
 
@@ -117,9 +117,7 @@ def test_six_tenths_free_on_each_of_four_cards_fit_no_whole_card() -> None:
     check_devices(ledger)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "device"), [("first_fit", "a"), ("best_fit", "c"), ("spread", "b")]
-)
+@pytest.mark.parametrize(("strategy", "device"), [("first_fit", "a"), ("best_fit", "c"), ("spread", "b")])
 def test_the_strategy_says_which_device_is_taken(strategy: str, device: str) -> None:
     ledger = DeviceLedger()
     ledger.register("n1", cards("a", 3), cards("b", 4), cards("c", 2))

@@ -346,7 +346,10 @@ class TestCounting:
     QUEUE = rule("q", kind="capacity", external="yarn", dimensions=["yarn.*"], counts="yarn.apps")
 
     def test_an_application_counts_as_one_where_the_rule_says_so(self) -> None:
-        assert rules(self.QUEUE).counted([{"q": "a"}], {"yarn.memory": 5}) == {"yarn.memory": 5, "yarn.apps": 1}
+        assert rules(self.QUEUE).counted([{"q": "a"}], {"yarn.memory": 5}) == {
+            "yarn.memory": 5,
+            "yarn.apps": 1,
+        }
 
     def test_one_that_says_how_many_it_is_counts_as_so_many(self) -> None:
         asked = {"yarn.apps": 3}

@@ -39,7 +39,7 @@ class Programs:
 
 
 def find_programs() -> Programs:
-    """The programs of the server, built if they are not there yet. Without Go the test is skipped, not in CI."""
+    """The programs of the server, built if they are not there yet. Skips without Go, but not in CI."""
     folder = _find("kubernetes", SERVER, SERVER_PACKAGES)
     return Programs(folder / "kube-apiserver", folder / "etcd")
 

@@ -108,9 +108,7 @@ def check(ledger: Ledger) -> None:
     """The audit is clean, and each class says what a recomputation says."""
     assert audit(ledger.readers).differences == []
     items = ResourceClasses(ledger).standings().items
-    found = {
-        each.resource_class.name: (each.status.allocatable, each.status.requested) for each in items
-    }
+    found = {each.resource_class.name: (each.status.allocatable, each.status.requested) for each in items}
     assert found == recomputed(ledger)
 
 

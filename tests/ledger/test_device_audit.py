@@ -19,7 +19,7 @@ BALANCE, CLAIM = tables.balance, tables.application_device
 
 @pytest.fixture
 def busy(ledger: Ledger) -> Ledger:
-    """Units whole and in part, locked and used, of two nodes; a node that is lost, and devices that are gone."""
+    """Units whole and in part, locked and used; a node that is lost, and devices that are gone."""
     create_classes(ledger)
     with_devices(ledger, "n1", cards("g", 4), ports("p"))
     with_devices(ledger, "n2", cards("g", 2, "40G"))
@@ -126,13 +126,16 @@ def test_an_application_that_holds_other_units_than_its_node_knows_is_found(busy
             select(table.c.id, table.c.devices).where(table.c.state == "used", table.c.finished_at.is_(None))
         ).first()
         assert row is not None
-        devices = [{**each, "units": [[unit + 1, milli] for unit, milli in each["units"]]} for each in row.devices]
+        devices = [
+            {**each, "units": [[unit + 1, milli] for unit, milli in each["units"]]} for each in row.devices
+        ]
         connection.execute(update(table).where(table.c.id == row.id).values(devices=devices))
     assert found(busy)
 
 
 @pytest.mark.parametrize(
-    ("column", "key"), [("total", "@device"), ("total", "node=n1"), ("used", "@device"), ("locked", "@device")]
+    ("column", "key"),
+    [("total", "@device"), ("total", "node=n1"), ("used", "@device"), ("locked", "@device")],
 )
 def test_a_changed_sum_of_a_signature_is_found(busy: Ledger, column: str, key: str) -> None:
     with busy.readers.begin() as connection:

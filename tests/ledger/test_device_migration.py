@@ -35,7 +35,7 @@ DEVICES_OF_THE_FOURTH = ("resource_class", "device_signature", "application_devi
 def migrated(
     request: pytest.FixtureRequest, tmp_path: Path, default_rules: dict[str, Any]
 ) -> Iterator[Ledger]:
-    """A ledger on a database that was one of revision 3: n1 with two cards that nobody counted; one holds memory."""
+    """On a database of revision 3, migrated: n1 with two cards that nobody counted, and memory held."""
     if request.param == "sqlite":
         yield from _migrated(f"sqlite:///{tmp_path / 'rm.db'}", default_rules)
     else:

@@ -57,7 +57,10 @@ def test_a_grant_by_class_is_kept_used_and_given_back(cluster: Ledger) -> None:
     application = given(cluster, {"any": 2 * WHOLE, "fast": WHOLE})
     assert application.tags["node"] == "n2"
     assert read(cluster, application.id) == application
-    assert (standing(cluster, "any"), standing(cluster, "big")) == ((6 * WHOLE, 2 * WHOLE), (2 * WHOLE, 2 * WHOLE))
+    assert (standing(cluster, "any"), standing(cluster, "big")) == (
+        (6 * WHOLE, 2 * WHOLE),
+        (2 * WHOLE, 2 * WHOLE),
+    )
     check(cluster)
     done(cluster, op.Use(application.id))
     assert devices_of(cluster, "n2")["g"].taken == {0: WHOLE, 1: WHOLE}
@@ -83,7 +86,14 @@ def test_who_holds_which_unit_is_a_row_for_as_long_as_it_is_held(cluster: Ledger
 
 def claims(ledger: Ledger) -> set[tuple[object, ...]]:
     claim, node = tables.application_device.c, tables.node.c
-    columns = (claim.application_id, node.instance, claim.device, claim.unit, claim.resource_class, claim.milli)
+    columns = (
+        claim.application_id,
+        node.instance,
+        claim.device,
+        claim.unit,
+        claim.resource_class,
+        claim.milli,
+    )
     query = select(*columns).join(tables.node, node.label_id == claim.label_id)
     with ledger.readers.connect() as connection:
         return {(str(row[0]), *row[1:]) for row in connection.execute(query)}

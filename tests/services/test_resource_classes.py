@@ -1,4 +1,4 @@
-"""Resource classes: created and removed, how they stand, why they select what they select, what they share."""
+"""Resource classes: created and removed, how they stand, what they select and why, what they share."""
 
 import pytest
 

@@ -176,6 +176,11 @@ class ExplanationSchema(Schema):
     detail = _text(can_miss=True)
     shortfalls = _list(ShortfallSchema)
     waiters_ahead = _whole()
+    warnings = fields.List(
+        fields.String(),
+        required=True,
+        metadata={"description": "What is granted to anybody, because no place is charged with it."},
+    )
     largest_holders = _list(InTheWaySchema)
 
 

@@ -246,6 +246,7 @@ def explanation_document(explanation: Explanation, labels: Iterable[Tags]) -> Do
         "detail": None if refused is None else refused.detail,
         "shortfalls": [] if refused is None else [shortfall_document(each) for each in refused.shortfalls],
         "waiters_ahead": explanation.waiters_ahead,
+        "warnings": list(explanation.warnings),
         "largest_holders": [
             {
                 "label": each.label,

@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 
 def uncounted(rules: LabelRules, plugins: Mapping[str, ExternalResourceProvider]) -> dict[str, list[str]]:
-    """By the names of rules the dimensions that they charge and that no provider of their type counts: who asks
+    """By the names of rules what they charge and no provider of their type counts: who asks
     for one of these is refused.
     """
     found = {}

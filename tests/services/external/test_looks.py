@@ -94,10 +94,10 @@ class TestWhatIsNoted:
         world.applications.release(ours)
         world.granted(90)
 
-    def test_explaining_notes_it_too(self, world: World) -> None:
+    def test_explaining_does_not_because_it_tells_nothing(self, world: World) -> None:
         world.look({"a": 0})
         world.applications.explain(Request(tags=here(), resource={MEMORY: 1}))
-        assert not world.observing.before(here())
+        assert world.observing.before(here())
 
 
 class TestNobodyHasLooked:

@@ -123,3 +123,26 @@ def test_a_place_that_is_there_no_more_is_closed_by_who_asks(world: World, ledge
     world.look({"b": 0})
     assert reason(world.ask(1)) == "no_such_place"
     check_books(ledger)
+
+
+@pytest.mark.parametrize(
+    ("tags", "missing"),
+    [
+        ({"yarnCluster": "c1"}, "yarnQueue"),
+        ({"yarnCluster": "c1", "yarnqueue": "a", "user": "alice"}, "yarnQueue"),
+        ({"user": "alice"}, "yarnCluster, yarnQueue"),
+    ],
+)
+def test_explaining_warns_of_what_no_place_is_charged_with(
+    world: World, tags: dict[str, str], missing: str
+) -> None:
+    found = world.applications.explain(Request(tags=tags, resource={MEMORY: 1, "memory": 1}))
+    assert found.granted is not None
+    reason = f"the label rule yarn-queue needs the tags {missing}"
+    assert found.warnings == (f"yarn.memory: no place is charged with it; {reason}",)
+
+
+def test_it_does_not_where_a_place_is_charged(world: World) -> None:
+    world.look({"a": 0})
+    assert world.applications.explain(asked("a")).warnings == ()
+    assert world.applications.explain(asked("mistyped")).warnings == ()
