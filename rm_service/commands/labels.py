@@ -32,6 +32,6 @@ def labels_view(document: Document) -> Iterator[RenderableType]:
 
 
 def _external(label: Document) -> Document:
-    """What an external manager shows there that is not known to be ours, and what it does not show of ours."""
+    """What an external manager shows there that is not known to be ours; what it does not show of ours."""
     external = label.get("external")
     return {name: external[name] for name in ("others", "unseen")} if external else {}

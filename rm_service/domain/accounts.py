@@ -270,6 +270,12 @@ class Account:
             self.label.tags, dimension, requested, left, total, protected, locked, used, reason, others
         )
 
+    def limits_devices(self) -> bool:
+        """Whether it is a quota, and one on devices."""
+        if self.is_capacity or self.total is None:
+            return False
+        return any(dimension.startswith(DEVICE) for dimension in self.total)
+
     def excess(self) -> dict[str, int]:
         """By how much more is locked and used than total - protected allows, where it is so.
 

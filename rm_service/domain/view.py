@@ -278,14 +278,16 @@ class View:
 
     def freed(self, label_ids: tuple[int, ...]) -> None:
         """Mark the queues that may move because something was given back on these labels."""
-        partitions = set()
+        partitions, everywhere = set(), False
         for account in self.accounts_of(label_ids):
             self.wake(account)
             if account.is_capacity and not account.label.is_external:
                 partitions.add(account.label.partition)
-        if partitions:
+            elif account.limits_devices():
+                everywhere = True  # who lacks only this waits for a node, and stands in none of its queues
+        if partitions or everywhere:
             for pool in (*self.lookup.pools(), *self.joined_pools.values()):
-                if pool.label.partition in partitions:
+                if everywhere or pool.label.partition in partitions:
                     self.wake(pool)
 
     def slots_of(self, account: Account) -> Account:

@@ -46,3 +46,10 @@ def test_what_is_short_because_of_others_says_so(ask: Run, service: StubService)
     shown = lines(ask(explain, "--resource", "yarn.memory=8Gi", COLUMNS="160").stdout)
     assert shown[1][2:] == ["dimension", "requested", "left", "total", "locked", "used", "others"]
     assert shown[2][3:] == ["8Gi", "1Gi", "4Gi", "0", "0", "3Gi"]
+
+
+def test_what_no_place_is_charged_with_is_warned_of(ask: Run, service: StubService) -> None:
+    said = "yarn.memory: no place is charged with it; the label rule yarn-queue needs the tags yarnQueue"
+    service.answer("POST /applications/explain", {"would_fit": True, "node": None, "warnings": [said]})
+    shown = ask(explain, "--resource", "yarn.memory=8Gi", COLUMNS="120").stdout
+    assert shown.splitlines() == [f"warning: {said}", "would be granted"]

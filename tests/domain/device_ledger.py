@@ -63,10 +63,12 @@ class DeviceLedger(PureLedger):
         tags: Mapping[str, str] | None = None,
         memory: int = 1,
         selector: str = "",
+        partition: str = "",
         devices: str = "first_fit",
         **more: Any,
     ) -> op.Apply:
-        placement = op.Placement(selector, classes=tuple(classes.items()), devices=devices)
+        asked = tuple(classes.items())
+        placement = op.Placement(selector, partition=partition, classes=asked, devices=devices)
         return op.Apply(
             id=f"app-{next(self._numbers)}",
             tags=tags or {},

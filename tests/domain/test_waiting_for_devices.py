@@ -182,6 +182,23 @@ def test_who_waits_with_alternatives_takes_the_first_that_has_the_devices(ledger
     check_devices(ledger)
 
 
+def test_who_lacks_a_quota_on_devices_is_woken_wherever_it_is_given_back(ledger: DeviceLedger) -> None:
+    (dimension,) = ledger.given({"big": WHOLE}).device_amounts
+    limited = DeviceLedger({"user=*": {dimension: WHOLE}})
+    tags = {"user": "alice"}
+    for partition in ("p", "q"):
+        limited.register("n1", cards("g", 2, "40G"), partition=partition)
+    first, second = (
+        limited.given({"big": WHOLE}, tags={**tags, "partition": each}, partition=each, wait_seconds=100)
+        for each in ("p", "q")
+    )
+    assert (first.state, second.state) == (State.LOCKED, State.WAITING)
+    plain = {**tags, "partition": "q", "node": "n1"}
+    assert limited.granted({"memory": 1}, **plain).state is State.LOCKED, "who needs no devices passes"
+    limited.do(op.Release(first.id))
+    assert limited.application(second.id).state is State.LOCKED
+
+
 def test_memory_that_is_given_back_wakes_who_has_the_devices_before_it(ledger: DeviceLedger) -> None:
     holder = ledger.granted({"memory": 95}, node="n1")
     waiter = ledger.given({"big": WHOLE}, memory=50, wait_seconds=100)

@@ -30,6 +30,8 @@ NODE = {
 }
 ASKS = ({"any": 1}, {"large": 1}, {"any": 2, "large": 1}, {"any": "300m"}, {"large": "500m", "any": 1})
 ROUNDS = 6
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+"""For what does not depend on the database."""
 
 
 class AgentProcess:
@@ -66,9 +68,9 @@ class AgentProcess:
 
 
 @pytest.fixture
-def service(sqlite_url: str, start_service: StartService) -> ServiceProcess:
+def service(database_url: str, start_service: StartService) -> ServiceProcess:
     """With two classes that overlap, and a node with devices of both."""
-    service = start_service(sqlite_url)
+    service = start_service(database_url)
     with Client(service.port) as client:
         for name, expressions in (("any", [KIND]), ("large", [KIND, LARGE])):
             document = {
@@ -143,6 +145,7 @@ def milli(quantity: str) -> int:
     return int(quantity.removesuffix("m")) if quantity.endswith("m") else 1000 * int(quantity)
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("point", ["intent", "call", "done"])
 def test_an_agent_that_dies_within_a_call_makes_it_once(
     service: ServiceProcess, agent: AgentProcess, point: str
@@ -209,6 +212,7 @@ def test_each_assignment_is_set_up_and_taken_down_once_whoever_is_killed(
         assert client.get("/audit")["consistent"]
 
 
+@ON_SQLITE
 def test_an_agent_takes_everything_down_and_ends_when_its_node_is_removed(
     service: ServiceProcess, agent: AgentProcess
 ) -> None:

@@ -29,14 +29,9 @@ BIG: Expression = ("memory", "GtEq", ["30G"])
 
 def selector(*expressions: Expression) -> Json:
     """An entry of `resourceSelector`: all of these."""
-    return {
-        "matchExpressions": [
-            {"key": key, "operator": operator, "values": list(values)}
-            if values
-            else {"key": key, "operator": operator}
-            for key, operator, values in expressions
-        ]
-    }
+    asked = [{"key": key, "operator": operator} for key, operator, _ in expressions]
+    valued = [{"values": list(values)} if values else {} for _, _, values in expressions]
+    return {"matchExpressions": [{**one, **more} for one, more in zip(asked, valued, strict=True)]}
 
 
 def resource_class(name: str, *selectors: Json) -> Json:
@@ -411,25 +406,3 @@ def test_the_status_has_two_quantities(cluster: Cluster) -> None:
     assert cluster.standing("gpu") == ("2", "250m")
     cluster.ask({"gpu": 1})
     assert cluster.standing("gpu") == ("2", "1250m")
-
-
-# ---- opaque integer resources ----
-
-
-def test_a_plain_opaque_dimension_still_works_beside_devices(cluster: Cluster) -> None:
-    cluster.node("host1", gpu("gpu0", 2), total={"memory": "64Gi", "licences": 3})
-    cluster.create("gpu", selector(GPU))
-    granted = cluster.ask({"gpu": 1}, resource={"licences": 2})
-    assert granted["resource"] == {"licences": 2}
-    (short,) = cluster.ask({"gpu": 1}, 409, tags={"node": "host1"}, resource={"licences": 2})["shortfalls"]
-    assert (short["dimension"], short["requested"], short["left"]) == ("licences", 2, 1)
-    assert cluster.standing("gpu") == ("2", "1"), "both or nothing"
-
-
-def test_a_tool_that_told_of_a_count_tells_of_devices_instead(cluster: Cluster) -> None:
-    cluster.create("fpga", selector(("Kind", "Eq", ["fpga"])))
-    cluster.node("host1", total={"memory": "64Gi", "fpga": 4})
-    assert cluster.standing("fpga") == ("0", "0")
-    cluster.node("host1", device("fpga0", 4, Kind="fpga"))
-    assert cluster.standing("fpga") == ("4", "0")
-    assert "fpga" not in cluster.client.get("/nodes/host1")["total"]

@@ -5,6 +5,7 @@ was seen of it last goes into the same batch, before the question.
 """
 
 import hashlib
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from external_providers.base import ExternalApplication, Identity, Place
 from rm_service.domain import operations as op
 from rm_service.domain.amounts import NOTHING, Amounts, plus, same
+from rm_service.domain.application import SECOND
 from rm_service.domain.observing import shown_within
 from rm_service.domain.outcomes import Done, Outcome
 from rm_service.domain.providers import StalePolicy, StoredProvider
@@ -188,8 +190,12 @@ class Observing:
         self._told[key] = told
 
     def _submit(self, observations: Sequence[op.Observe]) -> None:
+        """Tell the ledger, chunk by chunk: what waits for its turn grows older meanwhile."""
+        began = time.monotonic()
         for start in range(0, len(observations), CHUNK):
-            self._ledger.submit(observations[start : start + CHUNK])
+            waited = int((time.monotonic() - began) * SECOND)
+            chunk = observations[start : start + CHUNK]
+            self._ledger.submit([replace(each, age=each.age + waited) for each in chunk])
 
 
 def manager_of(stored: StoredProvider) -> str:
