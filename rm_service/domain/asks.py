@@ -8,8 +8,9 @@ from rm_service.domain import client_operations as op
 from rm_service.domain.amounts import same, without_zeros
 from rm_service.domain.application import HOLDING, Application, Standing, State
 from rm_service.domain.clients import Client, Phase, Termination
-from rm_service.domain.device_choice import ask_by_class
+from rm_service.domain.device_choice import by_class, devices_of_reported
 from rm_service.domain.device_selection import ClassesError, check_wishes
+from rm_service.domain.devices import amounts_of
 from rm_service.domain.events import Kind
 from rm_service.domain.granting import allocate, in_use
 from rm_service.domain.judging import ARRIVAL, not_registered
@@ -72,7 +73,7 @@ def ask(view: View, operation: op.Ask) -> Outcome:
     if refusal is not None:
         return refusal
     try:
-        operation = ask_by_class(operation, view.lookup.classes())
+        operation = by_class(operation, view.lookup.classes())
         check_wishes(view.lookup.classes().wishes(operation.placement.classes if operation.placement else ()))
     except ClassesError as error:
         return Refused(Code.INVALID_CLASSES, str(error), field=error.field)
@@ -124,6 +125,7 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
         parent, refusal = _adopt(view, operation.adopt)
     if refusal is not None:
         return refusal
+    operation = by_class(operation, view.lookup.classes())
     tags = _with_parent(operation.tags, parent)
     label_ids = view.lookup.labels_of(tags)
     missing = not_registered(view.accounts_of(label_ids))
@@ -132,6 +134,8 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
     known = _reported_before(view, operation)
     if known is not None and known.state is not State.WAITING:
         return Done(application=_report_again(view, operation, known), repeated=True)
+    devices, lacking = devices_of_reported(view, label_ids, operation.placement)
+    label_ids = view.lookup.labels_of(tags, amounts_of(devices))
     placed = known or _new_allocation(view, operation, parent)
     standing = replace(
         placed.standing or Standing(),
@@ -142,6 +146,7 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
         placed,
         tags=tags,
         label_ids=label_ids,
+        devices=devices,
         locked_at=view.now,
         reason=None,
         waits_on=(),
@@ -152,7 +157,7 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
     if known is not None:
         view.freed(known.waits_on)
     booked = view.applications[placed.id]
-    if any(account.over_limit() for account in view.accounts_of(label_ids)):
+    if lacking or any(account.over_limit() for account in view.accounts_of(label_ids)):
         booked = replace(booked, over_limit=True)
         view.put_application(booked)
     return Done(application=booked, created=known is None)

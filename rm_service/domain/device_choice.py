@@ -1,14 +1,16 @@
 """Choosing devices of a node for who asks for resource classes, and saying why there are none."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.class_book import CLASS, ClassBook
-from rm_service.domain.client_operations import Ask, Placement
+from rm_service.domain.client_operations import Ask, BookAllocation, Placement
 from rm_service.domain.device_changes import node_of
 from rm_service.domain.device_selection import (
     UNIT,
+    ClassesError,
     Device,
     Held,
     Wish,
@@ -25,18 +27,42 @@ def class_amounts(placement: Placement) -> Amounts:
     return {f"{CLASS}{name}": milli for name, milli in placement.classes}
 
 
-def ask_by_class(ask: Ask, book: ClassBook) -> Ask:
-    """An ask whose resource may name classes, as the Scheduler Interface has them: so many whole devices."""
+Named = TypeVar("Named", Ask, BookAllocation)
+
+
+def by_class(asked: Named, book: ClassBook) -> Named:
+    """What is asked for or reported, with the classes that its resource names as such: so many whole devices.
+
+    That is how the Scheduler Interface has them.
+    """
     known = book.classes
-    if not known or known.keys().isdisjoint(ask.resource):
-        return ask
+    if not known or known.keys().isdisjoint(asked.resource):
+        return asked
     classes = tuple(
-        [(name, amount * UNIT) for name, amount in ask.resource.items() if name in known and amount]
+        [(name, amount * UNIT) for name, amount in asked.resource.items() if name in known and amount]
     )
-    pool = "" if ask.tags.get("nodePool") == "shared" else ask.tags.get("partition", "")
-    placement = replace(ask.placement or Placement(partition=pool), classes=classes, devices=ask.devices)
-    resource = {name: amount for name, amount in ask.resource.items() if name not in known}
-    return replace(ask, resource=resource, placement=placement)
+    pool = "" if asked.tags.get("nodePool") == "shared" else asked.tags.get("partition", "")
+    placement = replace(asked.placement or Placement(partition=pool), classes=classes)
+    if isinstance(asked, Ask):
+        placement = replace(placement, devices=asked.devices)
+    resource = {name: amount for name, amount in asked.resource.items() if name not in known}
+    return replace(asked, resource=resource, placement=placement)
+
+
+def devices_of_reported(
+    view: View, label_ids: tuple[int, ...], placement: Placement | None
+) -> tuple[tuple[Held, ...], bool]:
+    """The devices of what runs already, as far as it can be told, and whether some are missing.
+
+    Which it has really got nobody says; where there are not enough it holds none.
+    """
+    if placement is None or not placement.classes:
+        return (), False
+    try:
+        chosen = choose_devices(view, label_ids, placement)
+    except ClassesError:
+        return (), True
+    return ((), True) if isinstance(chosen, list) else (chosen, False)
 
 
 def unknown_class(view: View, placement: Placement) -> Refused | None:

@@ -13,7 +13,7 @@ from rm_service.domain.amounts import NOTHING, Amounts, without_ports
 from rm_service.domain.application import HOLDING, LIVE, State
 from rm_service.domain.class_book import MAX_FORESEEN, ClassBook
 from rm_service.domain.decide import decide, decide_together
-from rm_service.domain.device_choice import ask_by_class
+from rm_service.domain.device_choice import by_class
 from rm_service.domain.devices import Signatures, device_labels, device_tags
 from rm_service.domain.observing import bring_along, settle
 from rm_service.domain.outcomes import Outcome
@@ -367,6 +367,6 @@ def asked_of_nodes(group: Group, book: RuleBook) -> Iterator[tuple[op.Placement,
     """What is asked of a node by each operation that asks for one."""
     for each in group.operations:
         if isinstance(each, op.Ask):
-            each = ask_by_class(each, book.classes)  # noqa: PLW2901
+            each = by_class(each, book.classes)  # noqa: PLW2901
         if isinstance(each, op.Apply | op.Ask) and each.placement is not None and "node" not in each.tags:
             yield each.placement, on_a_node(book, each.placement, each.resource)

@@ -114,6 +114,8 @@ class Applications:
 
     def _submit(self, operations: Sequence[op.ApplicationOperation], *, atomic: bool) -> list[Outcome]:
         looks = self._looks(operations)
+        if not looks:
+            return self.ledger.submit(operations, atomic=atomic)
         return enqueue_behind(self.ledger, looks, operations, atomic=atomic).result()[len(looks) :]
 
     def _submit_others(

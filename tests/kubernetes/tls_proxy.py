@@ -47,12 +47,15 @@ class TlsProxy:
 
     def serve(self, connection: socket.socket) -> None:
         """One connection, until either side closes it."""
-        with suppress(OSError), self._context.wrap_socket(connection, server_side=True) as client:
-            with socket.create_connection(("127.0.0.1", self._port)) as server:
-                back = Thread(target=_hand_on, args=(server, client), daemon=True)
-                back.start()
-                _hand_on(client, server)
-                back.join()
+        with (
+            suppress(OSError),
+            self._context.wrap_socket(connection, server_side=True) as client,
+            socket.create_connection(("127.0.0.1", self._port)) as server,
+        ):
+            back = Thread(target=_hand_on, args=(server, client), daemon=True)
+            back.start()
+            _hand_on(client, server)
+            back.join()
 
 
 def _hand_on(source: socket.socket, target: socket.socket) -> None:

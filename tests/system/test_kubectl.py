@@ -2,11 +2,12 @@
 
 import os
 import re
-import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.system.test_readme import read_commands, run_commands
 pytestmark = [pytest.mark.system, pytest.mark.timeout(1800)]
 
 PAGE = ROOT / "docs" / "kubectl.md"
+PATIENCE = 30.0  # seconds for a line that must come
 GPU = {"key": "Kind", "operator": "In", "values": ["nvidia-gpu"]}
 BIG = {"key": "memory", "operator": "GtEq", "values": ["30G"]}
 
@@ -94,14 +96,21 @@ class Lines:
     """What a kubectl that goes on running prints, row by row."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        self._out = process.stdout
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._seen: list[str] = []
+        Thread(target=self._read, args=(process,), daemon=True).start()
 
     def row(self) -> list[str]:
         """The next row, without the age."""
-        line = self._out.readline()
-        assert line, "kubectl has ended"
-        return line.split()[:4]
+        try:
+            self._seen.append(self._lines.get(timeout=PATIENCE))
+        except Empty:
+            pytest.fail(f"kubectl prints nothing more after {self._seen}")
+        return self._seen[-1].split()[:4]
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stdout or ():
+            self._lines.put(line)
 
 
 @pytest.fixture(scope="module")

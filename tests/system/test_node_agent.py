@@ -166,6 +166,7 @@ def test_an_agent_that_dies_within_a_call_makes_it_once(
         assert client.get("/audit")["consistent"]
 
 
+@pytest.mark.timeout(300)
 def test_each_assignment_is_set_up_and_taken_down_once_whoever_is_killed(
     service: ServiceProcess, agent: AgentProcess
 ) -> None:

@@ -259,7 +259,7 @@ def test_first_fit_is_the_strategy_unless_another_is_asked_for(
 ) -> None:
     cluster.node("host1", gpu("large", 3), gpu("small", 2, odd=True), gpu("wide", 8, wide=True))
     cluster.create("any", selector(GPU))
-    more = {} if strategy is None else {"device_strategy": strategy}
+    more: Json = {} if strategy is None else {"device_strategy": strategy}
     assert given(cluster.ask({"any": 2}, **more)) == {("any", chosen): "2"}
 
 
@@ -354,7 +354,16 @@ def test_all_of_it_is_kept_when_the_service_dies(sqlite_url: str, start_service:
         cluster.check_books()
 
 
-# ---- opaque integer resources ----
+# ---- opaque resources, and plain ones ----
+
+
+def test_who_needs_only_processors_and_memory_needs_no_class(cluster: Cluster) -> None:
+    cluster.node("plain", total={"memory": "8Gi", "vcore": 4000})
+    cluster.node("special", gpu("gpu0"), total={"memory": "8Gi", "vcore": 4000})
+    for node in ("plain", "special"):
+        body = {"tags": {"user": "alice", "node": node}, "resource": {"memory": "1Gi", "vcore": 1000}}
+        granted = cluster.client.post("/applications", body, status=201)
+        assert (granted["node"], granted["devices"]) == (node, [])
 
 
 def test_a_plain_opaque_dimension_still_works_beside_devices(cluster: Cluster) -> None:

@@ -173,15 +173,6 @@ def test_what_is_asked_for_is_no_name_of_what_there_is(cluster: Cluster) -> None
     ]
 
 
-def test_who_needs_only_processors_and_memory_needs_no_class(cluster: Cluster) -> None:
-    cluster.node("plain", total={"memory": "8Gi", "vcore": 4000})
-    cluster.node("special", gpu("gpu0"), total={"memory": "8Gi", "vcore": 4000})
-    for node in ("plain", "special"):
-        body = {"tags": {"user": "alice", "node": node}, "resource": {"memory": "1Gi", "vcore": 1000}}
-        granted = cluster.client.post("/applications", body, status=201)
-        assert (granted["node"], granted["devices"]) == (node, [])
-
-
 # ---- use cases ----
 
 
@@ -345,8 +336,8 @@ def test_the_manifests_of_the_proposal_select_what_it_says(
     cluster: Cluster, name: str, kind: str, key: str, least: str, values: dict[str, bool]
 ) -> None:
     named = {f"d{number}": value for number, value in enumerate(values)}
-    devices = [device(each, **{"Kind": kind, key: value}) for each, value in named.items()]
-    cluster.node("host1", *devices, device("else", **{"Kind": "else", key: "1000G"}))
+    devices = [{"name": each, "attributes": {"Kind": kind, key: value}} for each, value in named.items()]
+    cluster.node("host1", *devices, {"name": "else", "attributes": {"Kind": "else", key: "1000G"}})
     answer = cluster.post_yaml(EXAMPLE.format(name=name, kind=kind, key=key, least=least))
     assert answer.status == 201, answer.body
     assert {named[each] for each in cluster.selected(name)} == {value for value in values if values[value]}
