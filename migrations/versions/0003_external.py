@@ -41,18 +41,10 @@ def upgrade() -> None:
     for table, columns in COLUMNS.items():
         for column in columns:
             op.add_column(table, column)
-    op.create_index(
-        "ix_balance_waited_for",
-        "balance",
-        ["label_id"],
-        postgresql_where=sa.text("first_priority IS NOT NULL"),
-        sqlite_where=sa.text("first_priority IS NOT NULL"),
-    )
     create_providers()
 
 
 def downgrade() -> None:
-    op.drop_index("ix_balance_waited_for", "balance")
     for table, columns in COLUMNS.items():
         for column in columns:
             op.drop_column(table, column.name)

@@ -27,6 +27,13 @@ COLUMNS: dict[str, sa.Column[Any]] = {
 def upgrade() -> None:
     for table, column in COLUMNS.items():
         op.add_column(table, column)
+    op.create_index(
+        "ix_balance_waited_for",
+        "balance",
+        ["label_id"],
+        postgresql_where=sa.text("first_priority IS NOT NULL"),
+        sqlite_where=sa.text("first_priority IS NOT NULL"),
+    )
     create_device_tables()
     create_classes()
 
@@ -34,6 +41,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table in ("resource_class", "device_signature", "application_device"):
         op.drop_table(table)
+    op.drop_index("ix_balance_waited_for", "balance")
     for table, column in COLUMNS.items():
         op.drop_column(table, column.name)
 

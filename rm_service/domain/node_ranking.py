@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from rm_service.domain.amounts import Amounts
 from rm_service.domain.class_book import Need
 from rm_service.domain.device_selection import UNIT
+from rm_service.domain.lookup import Room
 from rm_service.domain.node_order import NodeOrder, Place, Vector
 from rm_service.domain.node_partition import Candidate, NodePartition
 from rm_service.domain.operations import Placement
 from rm_service.domain.selectors import parse_selector
-from rm_service.domain.view import Room
 
 DEFAULT_WEIGHTS = (("memory", 1.0), ("vcore", 1.0))
 

@@ -14,11 +14,11 @@ from itertools import islice
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.class_book import CLASS, NO_CLASSES, Need, Supply
+from rm_service.domain.lookup import Room
 from rm_service.domain.node_partition import Candidate, NodePartition
 from rm_service.domain.node_ranking import NodeRanking
 from rm_service.domain.operations import Placement
 from rm_service.domain.registrations import Node
-from rm_service.domain.view import Room
 
 STRATEGIES = ("first_fit", "best_fit", "spread", "fair", "binpacking")
 """Which of the nodes with room is taken; of equal nodes always the first by name.

@@ -10,10 +10,11 @@ from rm_service.domain.device_choice import choose_devices, class_amounts, unkno
 from rm_service.domain.device_selection import Held
 from rm_service.domain.devices import amounts_of
 from rm_service.domain.judging import Judgement, Rank, judge, not_registered
+from rm_service.domain.lookup import Room
 from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Refused
 from rm_service.domain.tags import Tags
-from rm_service.domain.view import Room, View
+from rm_service.domain.view import View
 
 MAX_NODES = 256
 """How many nodes with room are tried for one application whose other labels refuse them."""

@@ -15,11 +15,12 @@ from rm_service.domain.class_book import MAX_FORESEEN, ClassBook
 from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.device_choice import by_class
 from rm_service.domain.devices import Signatures, device_labels, device_tags
+from rm_service.domain.lookup import Room
 from rm_service.domain.observing import bring_along, settle
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex, prefer_image
 from rm_service.domain.tags import Tags, label_key, node_tags
-from rm_service.domain.view import Periods, Room, View
+from rm_service.domain.view import Periods, View
 from rm_service.ledger.ids import is_id
 from rm_service.ledger.label_ids import LabelIds
 from rm_service.ledger.nodes import NodeWatch, know_devices

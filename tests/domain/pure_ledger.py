@@ -15,11 +15,12 @@ from rm_service.domain.devices import Signatures, device_labels
 from rm_service.domain.events import Event
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
+from rm_service.domain.lookup import Room
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.placement import NodeIndex
 from rm_service.domain.resource_classes import ResourceClassSpec
 from rm_service.domain.tags import Tags, label_key, node_tags
-from rm_service.domain.view import Periods, Room, View
+from rm_service.domain.view import Periods, View
 from rm_service.ledger.batch import pool_tags
 
 RULES = LabelRules.from_document(

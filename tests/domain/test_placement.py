@@ -5,9 +5,9 @@ from statistics import mean
 
 import pytest
 
+from rm_service.domain.lookup import Room
 from rm_service.domain.operations import Placement
 from rm_service.domain.placement import STRATEGIES
-from rm_service.domain.view import Room
 from tests.domain.stated_nodes import FIRST, Stated, filled, index_of, names, offered, put
 
 # ---- what is offered -----------------------------------------------------------------------------

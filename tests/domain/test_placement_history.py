@@ -10,11 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rm_service.domain import node_order, node_ranking, placement
 from rm_service.domain.amounts import Amounts, plus
+from rm_service.domain.lookup import Room
 from rm_service.domain.node_order import NodeOrder
 from rm_service.domain.operations import Placement
 from rm_service.domain.placement import STRATEGIES
 from rm_service.domain.tags import Tags
-from rm_service.domain.view import Room
 from tests.domain.stated_nodes import FIRST, Stated, account_of, index_of, names, put
 
 NAMES = [f"n{number}" for number in range(40)]

@@ -374,6 +374,8 @@ def test_a_plain_opaque_dimension_still_works_beside_devices(cluster: Cluster) -
     (short,) = cluster.ask({"gpu": 1}, 409, tags={"node": "host1"}, resource={"licences": 2})["shortfalls"]
     assert (short["dimension"], short["requested"], short["left"]) == ("licences", 2, 1)
     assert cluster.standing("gpu") == ("2", "1"), "both or nothing"
+    refused = cluster.client.post("/applications", {"tags": {}, "resource": {"licences": "500m"}}, status=422)
+    assert list(refused["errors"]) == ["resource.licences"], "a count is whole"
 
 
 def test_a_tool_that_told_of_a_count_tells_of_devices_instead(cluster: Cluster) -> None:

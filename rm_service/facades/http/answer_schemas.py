@@ -6,7 +6,7 @@ from marshmallow import INCLUDE, Schema, fields, validate
 
 from rm_service.domain.application import State
 from rm_service.domain.clients import ClientState
-from rm_service.facades.http.device_schemas import HeldSchema
+from rm_service.facades.http.device_schemas import DeviceAnswerSchema, FreeDeviceSchema, HeldSchema
 from rm_service.ledger.queries.nodes import NodeState
 from rm_service.ledger.queries.usage import Source
 
@@ -197,24 +197,6 @@ class BatchResultsSchema(Schema):
     """One result for each operation, in order."""
 
     results = _list(ResultSchema)
-
-
-class DeviceAnswerSchema(Schema):
-    """Devices of one kind."""
-
-    name = _text()
-    count = _whole()
-    attributes = fields.Dict(required=True)
-
-
-class FreeDeviceSchema(Schema):
-    """What is free of a device."""
-
-    name = _text()
-    signature = _text(metadata={"description": "Stands for its attributes."})
-    count = _whole()
-    free = _whole()
-    largest_fraction = _text(metadata={"description": "The most that any one unit has left."})
 
 
 class AmountsSchema(Schema):

@@ -19,6 +19,26 @@ def _list(schema: type[Schema]) -> fields.List[Any]:
     return fields.List(fields.Nested(schema), required=True)
 
 
+class DeviceAnswerSchema(Schema):
+    """Devices of one kind."""
+
+    name = _text()
+    count = fields.Integer(required=True)
+    attributes = fields.Dict(required=True)
+
+
+class FreeDeviceSchema(Schema):
+    """What is free of a device."""
+
+    name = _text()
+    signature = fields.String(required=True, metadata={"description": "Stands for its attributes."})
+    count = fields.Integer(required=True)
+    free = fields.Integer(required=True)
+    largest_fraction = fields.String(
+        required=True, metadata={"description": "The most that any one unit has left."}
+    )
+
+
 class UnitSchema(Schema):
     """A unit of a device, with the part of it that is held."""
 
