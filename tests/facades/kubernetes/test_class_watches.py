@@ -233,7 +233,7 @@ class TestCost:
         assert {each.told() for each in watches} == {("MODIFIED", "any", "6", "3")}
         stocked.delete("any")
         assert {each.told() for each in watches} == {("DELETED", "any", "6", "3")}
-        # The one that was held, one for each page of events since, one for the deletion; 104 events were told.
+        # Held, one for each page of events since, one for the deletion of 104 events.
         assert len(stocked.classes.readings) - before <= 10
 
     def test_what_no_class_has_to_do_with_is_not_read_for(self, stocked: Served, watch: OpenWatch) -> None:
