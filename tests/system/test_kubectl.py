@@ -30,6 +30,9 @@ GPU = {"key": "Kind", "operator": "In", "values": ["nvidia-gpu"]}
 BIG = {"key": "memory", "operator": "GtEq", "values": ["30G"]}
 
 
+Grant = Callable[..., str]
+
+
 class Kubectl:
     """kubectl with a configuration of its own that knows nothing but the service."""
 
@@ -162,11 +165,19 @@ def watch(kubectl: Kubectl) -> Iterator[Callable[..., Lines]]:
         yield start
 
 
-def grant(client: Client, **classes: object) -> str:
-    """The id of an application that holds these classes."""
-    body = {"tags": {"user": "alice"}, "resource": {"memory": "1Gi"}, "classes": classes}
-    granted: str = client.post("/applications", body, status=201)["id"]
-    return granted
+@pytest.fixture
+def grant(client: Client) -> Iterator[Grant]:
+    """`grant(big=2)`: the id of an application that holds these classes, until the end of the test at most."""
+    granted: list[str] = []
+
+    def apply(**classes: object) -> str:
+        body = {"tags": {"user": "alice"}, "resource": {"memory": "1Gi"}, "classes": classes}
+        granted.append(client.post("/applications", body, status=201)["id"])
+        return granted[-1]
+
+    yield apply
+    for application in granted:
+        client.post(f"/applications/{application}/release")
 
 
 def rows(printed: str) -> list[list[str]]:
@@ -193,10 +204,10 @@ def test_it_explains_the_fields(kubectl: Kubectl) -> None:
     assert "uncomparableReasons\t<[]string>" in whole
 
 
-def test_a_class_lives_as_any_object_does(kubectl: Kubectl, client: Client) -> None:
+def test_a_class_lives_as_any_object_does(kubectl: Kubectl, client: Client, grant: Grant) -> None:
     created = kubectl.done("create", "-f", kubectl.write("big", GPU, BIG))
     assert created == "resourceclass.resourceclass.rm/big created\n"
-    application = grant(client, big=2)
+    application = grant(big=2)
     assert rows(kubectl.done("get", "rc")) == [["big", "4", "2", "2"]]
     head, row = kubectl.done("get", "resourceclasses", "-o", "wide").splitlines()
     assert head.split() == ["NAME", "ALLOCATABLE", "REQUESTED", "FREE", "AGE", "UNCOMPARABLE"]
@@ -216,14 +227,14 @@ def test_a_class_lives_as_any_object_does(kubectl: Kubectl, client: Client) -> N
 
 
 def test_a_watch_prints_what_is_granted_and_given_back(
-    kubectl: Kubectl, client: Client, watch: Callable[..., Lines]
+    kubectl: Kubectl, client: Client, grant: Grant, watch: Callable[..., Lines]
 ) -> None:
     kubectl.create("any")
     kubectl.create("big", GPU, BIG)
-    every, one = watch("get", "rc", "-w"), watch("get", "rc", "any", "-w")
+    every, one = watch("get", "rc", "-w"), watch("get", "rc", "--field-selector=metadata.name=any", "-w")
     assert [every.row() for _ in range(3)][1:] == [["any", "6", "0", "6"], ["big", "4", "0", "4"]]
     assert [one.row() for _ in range(2)][1] == ["any", "6", "0", "6"]
-    application = grant(client, big=3)
+    application = grant(big=3)
     assert one.row() == ["any", "6", "3", "3"]
     assert sorted([every.row(), every.row()]) == [["any", "6", "3", "3"], ["big", "4", "3", "1"]]
     client.post(f"/applications/{application}/release")
@@ -236,22 +247,21 @@ def test_a_watch_prints_what_is_granted_and_given_back(
 
 
 def test_events_are_told_apart_and_waited_for(
-    kubectl: Kubectl, client: Client, watch: Callable[..., Lines]
+    kubectl: Kubectl, grant: Grant, watch: Callable[..., Lines]
 ) -> None:
     kubectl.create("any")
     events = watch("get", "rc", "-w", "--output-watch-events")
     assert [events.row() for _ in range(2)][1] == ["ADDED", "any", "6", "0"]
     waiting = kubectl.start("wait", "rc/any", "--for=jsonpath={.status.requested}=1500m", "--timeout=60s")
     with waiting:
-        applications = [grant(client, any=amount) for amount in (1, "500m")]
+        grant(any=1)
+        grant(any="500m")
         assert waiting.wait(60) == 0
     kubectl.done("delete", "rc", "any")
     told = [events.row()]
     while told[-1][0] != "DELETED":
         told.append(events.row())
     assert told[-2:] == [["MODIFIED", "any", "6", "1500m"], ["DELETED", "any", "6", "1500m"]]
-    for application in applications:
-        client.post(f"/applications/{application}/release")
 
 
 def test_apply_creates_and_then_changes_nothing(kubectl: Kubectl) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from rm_service.domain.amounts import DEVICE
 from rm_service.domain.class_book import ResourceClass
-from rm_service.domain.devices import DEVICE_KEY
 from rm_service.domain.events import Kind
 from rm_service.ledger import tables
 from rm_service.ledger.class_rows import class_of
@@ -77,7 +77,8 @@ def concerns_classes(each: LabelledEvent) -> bool:
     """Whether an event may change how a class stands. Applications do so only by devices."""
     if not each.event.kind.startswith("application."):
         return True
-    return any(DEVICE_KEY in tags for tags in each.labels)
+    event = each.event
+    return any(name.startswith(DEVICE) for name in (*event.locked, *event.used))
 
 
 def _stirs(each: LabelledEvent) -> bool:
