@@ -135,9 +135,9 @@ class ResourceClasses:
         return ClassExplained(ClassStanding(known, _status(book, name, signatures)), explained, overlaps)
 
     def _read(self) -> tuple[int, ClassBook, list[SignatureStanding]]:
-        book = self.ledger.book(fresh=True)
         with self.ledger.readers.connect() as connection:
-            seq = last_seq(connection)
+            seq = last_seq(connection)  # first: what comes in between is told again rather than missed
+            book = self.ledger.book(fresh=True)
             return seq, book.classes, read_signatures(connection, book)
 
 
