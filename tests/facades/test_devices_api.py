@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.facades.conftest import GIB, Api, Json, new_id
+from tests.facades.conftest import GIB, Api, Json
 from tests.facades.gpus import BIG_GPU, NIC, ON_SQLITE, SMALL_GPU, ask, free, gpus, register, standing
 
 __all__ = ["gpus"]
@@ -87,7 +87,7 @@ class TestFaults:
             ("POST", "/applications", {"tags": {}, "resource": {"device/gpu-1": 1}}, "resource.device/gpu-1"),
             (
                 "POST",
-                f"/applications/{new_id()}/use",
+                "/applications/01a1f7aa-c970-7464-95f6-322eeb11b8ca/use",
                 {"resource": {"device/gpu-1": 1}},
                 "resource.device/gpu-1",
             ),
