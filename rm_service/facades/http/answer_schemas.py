@@ -6,7 +6,7 @@ from marshmallow import INCLUDE, Schema, fields, validate
 
 from rm_service.domain.application import State
 from rm_service.domain.clients import ClientState
-from rm_service.facades.http.device_schemas import DeviceAnswerSchema, FreeDeviceSchema, HeldSchema
+from rm_service.facades.http.device_answer_schemas import DeviceAnswerSchema, FreeDeviceSchema, HeldSchema
 from rm_service.ledger.queries.nodes import NodeState
 from rm_service.ledger.queries.usage import Source
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from rm_service.domain.outcomes import Code
+from rm_service.facades.http.device_answer_schemas import ClassesSchema, ClassExplainedSchema, ClassSchema
 from rm_service.facades.http.device_rendering import class_document, explained_document
-from rm_service.facades.http.device_schemas import ClassesSchema, ClassExplainedSchema, ClassSchema
 from rm_service.facades.http.endpoints import Call, Endpoint, Reply
 from rm_service.facades.http.problems import ProblemError
 from rm_service.services.resource_classes import ResourceClasses

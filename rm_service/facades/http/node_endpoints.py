@@ -6,8 +6,8 @@ from rm_service.domain import operations as op
 from rm_service.domain.outcomes import Code, Outcome, Refused
 from rm_service.facades.http.answer_schemas import NodeSchema as NodeAnswer
 from rm_service.facades.http.answer_schemas import NodesSchema
+from rm_service.facades.http.device_answer_schemas import AssignmentsSchema
 from rm_service.facades.http.device_rendering import assignments_document
-from rm_service.facades.http.device_schemas import AssignmentsSchema
 from rm_service.facades.http.endpoints import Call, Endpoint, Reply, refusal
 from rm_service.facades.http.paths import instance
 from rm_service.facades.http.problems import ProblemError
