@@ -72,13 +72,13 @@ def ask(view: View, operation: op.Ask) -> Outcome:
     parent, refusal = _parent(view, operation.parent, operation.tags, operation.client)
     if refusal is not None:
         return refusal
+    live = view.named(operation.name)
     try:
-        operation = by_class(operation, view.lookup.classes())
+        operation = by_class(operation, view.lookup.classes(), live)
         check_wishes(view.lookup.classes().wishes(operation.placement.classes if operation.placement else ()))
     except ClassesError as error:
         return Refused(Code.INVALID_CLASSES, str(error), field=error.field)
     tags = _with_parent(operation.tags, parent)
-    live = view.named(operation.name)
     waiting = [each for each in live if each.state is State.WAITING]
     held = [each for each in live if each.state in HOLDING]
     missing = max(0, len(operation.ids) - len(held))
@@ -125,13 +125,13 @@ def book_allocation(view: View, operation: op.BookAllocation) -> Outcome:
         parent, refusal = _adopt(view, operation.adopt)
     if refusal is not None:
         return refusal
-    operation = by_class(operation, view.lookup.classes())
+    known = _reported_before(view, operation)
+    operation = by_class(operation, view.lookup.classes(), () if known is None else (known,))
     tags = _with_parent(operation.tags, parent)
     label_ids = view.lookup.labels_of(tags)
     missing = not_registered(view.accounts_of(label_ids))
     if missing is not None:
         return replace(missing, detail=f"failed to find node {tags.get('node', '')}")
-    known = _reported_before(view, operation)
     if known is not None and known.state is not State.WAITING:
         return Done(application=_report_again(view, operation, known), repeated=True)
     devices, lacking = devices_of_reported(view, label_ids, operation.placement)
@@ -333,15 +333,15 @@ def _mark_reported(
 
 def _same_ask(operation: op.Ask, tags: Tags, waiting: Sequence[Application]) -> bool:
     first = waiting[0]
-    placement = None if operation.placement is None else write_placement(operation.placement)
+    before = first.placement or {}
+    now = {} if operation.placement is None else write_placement(operation.placement)
     return (
         same(first.requested, operation.resource)
         and first.priority == operation.priority
         and first.request == operation.request
         and first.tags == tags
-        and all(
-            (first.placement or {}).get(key) == (placement or {}).get(key) for key in ("selector", "classes")
-        )
+        and before.get("selector") == now.get("selector")
+        and dict(before.get("classes", ())) == dict(now.get("classes", ()))
         and (first.standing or Standing()).run_for == operation.run_for
     )
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
+from rm_service.domain.class_expressions import Outcome
 from rm_service.domain.device_attributes import Attributes
 from rm_service.domain.device_selection import UNIT, Device, Wish, free_units, largest_fraction
-from rm_service.domain.resource_classes import Match, ResourceClassSpec, match
+from rm_service.domain.resource_classes import ResourceClassSpec, verdict
 
 CLASS = "class/"
 """How the dimensions begin by which a shortfall names a resource class; its amounts are thousandths."""
@@ -17,6 +18,9 @@ MAX_UNITED = 4
 
 MAX_FORESEEN = 64
 """So many different selections of classes get a column of an order before anybody asks for them."""
+
+MAX_SIGNATURES = 10_000
+"""So many distinct attribute sets may ever be registered: a serial number is a name, no attribute."""
 
 Classes = tuple[tuple[str, int], ...]
 """What is asked of each class, in thousandths of a device."""
@@ -88,17 +92,25 @@ class ClassBook:
     def __init__(self, classes: Mapping[str, ResourceClass], attributes: Mapping[str, Attributes]) -> None:
         self.classes = classes
         self._attributes = attributes
-        self._matches: dict[tuple[str, str], Match] = {}
+        self._verdicts: dict[tuple[str, str], Outcome] = {}
         self._selected: dict[str, frozenset[str]] = {}
         self._looked_at = 0
 
-    def match(self, name: str, signature: str) -> Match:
-        """What a class that is there says of a signature."""
-        found = self._matches.get((name, signature))
+    def verdict(self, name: str, signature: str) -> Outcome:
+        """What a class that is there says of a signature: HOLDS if it selects it, FAILS or UNCOMPARABLE."""
+        found = self._verdicts.get((name, signature))
         if found is None:
-            found = match(self.classes[name].spec, self._attributes[signature])
-            self._matches[name, signature] = found
+            found = verdict(self.classes[name].spec, self._attributes[signature])
+            self._verdicts[name, signature] = found
         return found
+
+    def selects(self, name: str, signature: str) -> bool:
+        return self.verdict(name, signature) is Outcome.HOLDS
+
+    def too_many(self, signatures: Iterable[str]) -> bool:
+        """Whether there would be more signatures than are taken, if these came in."""
+        new = sum(signature not in self._attributes for signature in signatures)
+        return new > 0 and len(self._attributes) + new > MAX_SIGNATURES
 
     def selected(self, name: str) -> frozenset[str]:
         """The signatures that a class selects, of all that were met; one that is not there selects none."""
@@ -109,7 +121,7 @@ class ClassBook:
         found = self._selected.get(name)
         if found is None:
             known = list(self._attributes)
-            found = frozenset([each for each in known if self.match(name, each).selected])
+            found = frozenset([each for each in known if self.selects(name, each)])
             self._selected[name] = found
         return found
 

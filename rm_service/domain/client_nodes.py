@@ -4,7 +4,11 @@ from dataclasses import replace
 
 from rm_service.domain import answers
 from rm_service.domain import client_operations as op
+from rm_service.domain.accounts import Account
+from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.application import HOLDING, State
+from rm_service.domain.device_registration import register_devices
+from rm_service.domain.devices import totals
 from rm_service.domain.events import Kind
 from rm_service.domain.lease import end
 from rm_service.domain.node_life import (
@@ -49,14 +53,14 @@ def create(view: View, operation: op.CreateNode) -> Outcome:
         resource_type=RESOURCE_TYPE,
         tags={"partition": partition} if partition else {},
         attributes=operation.attributes,
-        devices=(),
+        devices=() if known is None else known[1].devices,
         registered_at=view.now if known is None else known[1].registered_at,
         partition=partition,
         client=operation.client.id,
         registration=operation.client.registration,
         reason=_REASONS.get(operation.closed or ""),
     )
-    room = (operation.total, operation.occupied, operation.closed)
+    room = (_with_devices(account, operation.total), operation.occupied, operation.closed)
     set_room(
         view,
         account,
@@ -80,7 +84,7 @@ def update(view: View, operation: op.UpdateNode) -> Outcome:
     balance = account.balance
     attributes = node.attributes if operation.attributes is None else operation.attributes
     room = (
-        (balance.total or {}) if operation.total is None else operation.total,
+        _with_devices(account, (balance.total or NOTHING) if operation.total is None else operation.total),
         (balance.protected or {}) if operation.occupied is None else operation.occupied,
         _closed(balance.closed, ready=operation.ready),
     )
@@ -107,7 +111,8 @@ def decommission(view: View, operation: op.DecommissionNode) -> Outcome:
         application = view.applications[application_id]
         if application.state in HOLDING:
             end(view, application, State.LOST, f"Node {node.instance} Removed")
-    removed = replace(node, removed=True, deadline=None)
+    register_devices(view, account, (), {})
+    removed = replace(node, removed=True, deadline=None, devices=())
     set_room(view, account, removed, Kind.NODE_REMOVED, (None, None, None))
     return Done(node=removed)
 
@@ -122,6 +127,11 @@ def _take_part(view: View, operation: op.CreateNode, node: Node) -> Outcome:
         answer=answers.accepted_node(node.instance),
     )
     return Done(node=node, repeated=True)
+
+
+def _with_devices(account: Account, total: Amounts) -> Amounts:
+    """What a client says that its node has, beside the devices: of these only their registration says it."""
+    return {**total, **totals(account.balance.devices or ())}
 
 
 def _closed(closed: str | None, *, ready: bool | None) -> str | None:

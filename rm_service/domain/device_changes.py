@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, Amounts, in_devices, minus, plus
 from rm_service.domain.application import Application
-from rm_service.domain.device_selection import Device
-from rm_service.domain.devices import given_back_by, taken_by
+from rm_service.domain.device_selection import UNIT, Device
+from rm_service.domain.devices import DEVICE_KEY, dimension_of, given_back_by, taken_by
 
 if TYPE_CHECKING:
     from rm_service.domain.view import View
@@ -32,6 +32,22 @@ def node_of(view: "View", label_ids: tuple[int, ...]) -> Account | None:
     return None
 
 
+def given_twice(view: "View", application: Application) -> bool:
+    """Whether somebody else has, too, what an application holds of some unit, or comes back to."""
+    account = node_of(view, application.label_ids)
+    if account is None:
+        return False
+    devices = account.balance.devices or ()
+    if not application.devices_now:
+        devices = taken_by(devices, application.devices)
+    taken = {device.name: device.taken for device in devices}
+    return any(
+        taken.get(each.device, {}).get(unit, 0) > UNIT
+        for each in application.devices
+        for unit, _ in each.units
+    )
+
+
 def set_devices(view: "View", account: Account, devices: tuple[Device, ...] | None) -> None:
     balance, before = account.balance, account.balance.devices
     balance.devices = devices
@@ -48,10 +64,10 @@ def set_devices(view: "View", account: Account, devices: tuple[Device, ...] | No
 def sum_up(view: "View", before: Amounts | None, after: Amounts | None) -> None:
     """Add to the label of each signature what a node has more of it than before."""
     more = minus(in_devices(after or NOTHING), in_devices(before or NOTHING))
-    for dimension, amount in more.items():
-        if amount:
-            (label_id,) = view.lookup.labels_of({}, {dimension: 1})
-            _add_room(view, view.accounts[label_id], {dimension: amount})
+    changed = {dimension: amount for dimension, amount in more.items() if amount}
+    for account in view.accounts_of(view.lookup.labels_of({}, changed)):
+        dimension = dimension_of(account.label.tags[DEVICE_KEY])
+        _add_room(view, account, {dimension: changed[dimension]})
 
 
 def _add_room(view: "View", account: Account, more: Amounts) -> None:

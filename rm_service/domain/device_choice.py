@@ -1,10 +1,13 @@
 """Choosing devices of a node for who asks for resource classes, and saying why there are none."""
 
+from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import Amounts
+from rm_service.domain.application import HOLDING, Application
 from rm_service.domain.class_book import CLASS, ClassBook
 from rm_service.domain.client_operations import Ask, BookAllocation, Placement
 from rm_service.domain.device_changes import node_of
@@ -30,23 +33,35 @@ def class_amounts(placement: Placement) -> Amounts:
 Named = TypeVar("Named", Ask, BookAllocation)
 
 
-def by_class(asked: Named, book: ClassBook) -> Named:
+def by_class(asked: Named, book: ClassBook, known: Sequence[Application] = ()) -> Named:
     """What is asked for or reported, with the classes that its resource names as such: so many whole devices.
 
-    That is how the Scheduler Interface has them.
+    That is how the Scheduler Interface has them. What the `known` applications of the same name asked for as a
+    class stays one, and what they hold as an amount stays an amount, whichever classes there are by now.
     """
-    known = book.classes
-    if not known or known.keys().isdisjoint(asked.resource):
+    names = _names_of_classes(book, known) if known else book.classes.keys()
+    if not names or names.isdisjoint(asked.resource):
         return asked
     classes = tuple(
-        [(name, amount * UNIT) for name, amount in asked.resource.items() if name in known and amount]
+        [(name, amount * UNIT) for name, amount in asked.resource.items() if name in names and amount]
     )
     pool = "" if asked.tags.get("nodePool") == "shared" else asked.tags.get("partition", "")
     placement = replace(asked.placement or Placement(partition=pool), classes=classes)
     if isinstance(asked, Ask):
         placement = replace(placement, devices=asked.devices)
-    resource = {name: amount for name, amount in asked.resource.items() if name not in known}
+    resource = {name: amount for name, amount in asked.resource.items() if name not in names}
     return replace(asked, resource=resource, placement=placement)
+
+
+def _names_of_classes(book: ClassBook, known: Sequence[Application]) -> AbstractSet[str]:
+    """The names that mean a class to who asked for these applications."""
+    names = set(book.classes)
+    for each in known:
+        if each.state in HOLDING:
+            names.difference_update(each.resource)
+    for each in known:
+        names.update([name for name, _ in (each.placement or {}).get("classes", ())])
+    return names
 
 
 def devices_of_reported(

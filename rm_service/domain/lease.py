@@ -8,6 +8,7 @@ from rm_service.domain.accounts import GATE_KEY, POOL_KEY, Shortfall
 from rm_service.domain.amounts import Amounts, minus, negative, same, without_zeros
 from rm_service.domain.application import HOLDING, LIVE, SECOND, Application, External, Standing, State
 from rm_service.domain.clients import Phase, Termination
+from rm_service.domain.device_changes import given_twice
 from rm_service.domain.device_registration import under_present_signatures
 from rm_service.domain.events import Kind
 from rm_service.domain.judging import ARRIVAL, judge
@@ -98,6 +99,8 @@ def book_use(view: View, application: Application, actual: Amounts, *, report: b
     _archive(view, application)
     reported = report or application.over_limit
     over = reported and any(account.over_limit() for account in view.accounts_of(application.label_ids))
+    if reported and not over and application.devices:
+        over = given_twice(view, application)
     changed = replace(
         application,
         state=State.USED,

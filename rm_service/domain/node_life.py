@@ -8,6 +8,7 @@ from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import AmountOverflowError, Amounts
 from rm_service.domain.answers import Answer
 from rm_service.domain.application import SECOND, State
+from rm_service.domain.class_book import MAX_SIGNATURES
 from rm_service.domain.clients import Client
 from rm_service.domain.device_registration import register_devices
 from rm_service.domain.devices import of_registered, totals, with_taken
@@ -47,6 +48,11 @@ def register(view: View, operation: op.RegisterNode) -> Outcome:
         node = replace(node, last_heartbeat=known.last_heartbeat, deadline=known.deadline)
     unchanged = known == node
     registered, signatures = of_registered(operation.devices)
+    if view.lookup.classes().too_many(signatures):
+        reason = (
+            f"all devices would have more than {MAX_SIGNATURES} different sets of attributes"
+        )
+        return Refused(Code.TOO_MANY_SIGNATURES, reason, field="devices")
     devices = with_taken(registered, account.balance.devices or ())
     room = ({**operation.total, **totals(devices)}, operation.protected, closed)
     if not unchanged or room != (account.balance.total, account.balance.protected, account.balance.closed):

@@ -25,6 +25,7 @@ from rm_service.domain.device_attributes import Attributes, attribute_key_fault,
 MAX_SELECTORS = 64
 MAX_EXPRESSIONS = 64
 MAX_VALUES = 64
+MAX_VALUES_IN_ALL = 512
 MAX_NAME_LENGTH = 253
 MAX_FAULTS = 64
 
@@ -97,6 +98,18 @@ class Match:
     uncomparable: tuple[Reason, ...] = ()
 
 
+def verdict(spec: ResourceClassSpec, attributes: Attributes) -> Outcome:
+    """As `match`, without reasons: HOLDS, FAILS or UNCOMPARABLE."""
+    answer = Outcome.FAILS
+    for selector in spec.selectors:
+        outcome = _together([each.outcome(attributes.get(each.key)) for each in selector.expressions])
+        if outcome is Outcome.HOLDS:
+            return outcome
+        if outcome is Outcome.UNCOMPARABLE:
+            answer = outcome
+    return answer
+
+
 def match(spec: ResourceClassSpec, attributes: Attributes) -> Match:
     """Whether the class selects a device with these attributes.
 
@@ -126,8 +139,8 @@ def explain(spec: ResourceClassSpec, attributes: Attributes) -> list[SelectorRea
 def read_spec(document: object) -> ResourceClassSpec:
     """Read the `spec` of a class from parsed JSON or YAML. Nothing at all is a class that selects nothing.
 
-    Raises ResourceClassError with every fault. Bounds: 64 selectors, 64 expressions in all of them, 64 values
-    in one, keys and values as those of attributes.
+    Raises ResourceClassError with every fault. Bounds: 64 selectors, 64 expressions and 512 values in all
+    of them, 64 values in one, keys and values as those of attributes.
     """
     reader = _Reader()
     spec = reader.read(document)
@@ -176,6 +189,10 @@ class _Reader:
         lists = [self._selector(each, f"{path}[{number}]") for number, each in enumerate(selectors)]
         if sum(map(len, lists)) > MAX_EXPRESSIONS:
             self._fault(path, selectors, f"has more than {MAX_EXPRESSIONS} expressions")
+            return ResourceClassSpec()
+        values = sum(len(_values(each)) for expressions in lists for each in expressions)
+        if values > MAX_VALUES_IN_ALL:
+            self._fault(path, selectors, f"has more than {MAX_VALUES_IN_ALL} values in all")
             return ResourceClassSpec()
         read = [
             [
@@ -263,6 +280,11 @@ class _Reader:
     def _fault(self, path: str, value: object, reason: str) -> None:
         if len(self.faults) < MAX_FAULTS:
             self.faults.append(Fault(path, _shown(value), reason))
+
+
+def _values(expression: object) -> Sequence[object]:
+    values = expression.get("values") if isinstance(expression, Mapping) else None
+    return values if isinstance(values, list) else ()
 
 
 def _unknown(document: Mapping[object, object], known: tuple[str, ...]) -> Iterable[object]:

@@ -1,21 +1,49 @@
 """The rows of resource classes and of the signatures of devices."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from rm_service.domain.class_book import ResourceClass
 from rm_service.domain.device_attributes import Attributes, read_attributes
 from rm_service.domain.resource_classes import read_spec, write_spec
 from rm_service.ledger import tables
 
+CHUNK = 1_000
+"""So many names in one question."""
 
-def read_classes(connection: Connection) -> dict[str, ResourceClass]:
-    """All classes by name, in the order of their names."""
+
+@dataclass(slots=True)
+class Known:
+    """What a process has met of devices and classes. Neither ever changes, so a copy cannot be wrong."""
+
+    signatures: dict[str, Attributes] = field(default_factory=dict)
+    classes: dict[str, ResourceClass] = field(default_factory=dict)
+    """By uid."""
+
+
+def read_classes(connection: Connection, known: Known) -> dict[str, ResourceClass]:
+    """All classes by name, in the order of their names; only those not met before are read whole."""
     table = tables.resource_class
-    rows = connection.execute(select(table).order_by(table.c.name)).mappings()
-    return {row["name"]: class_of(dict(row)) for row in rows}
+    rows = connection.execute(select(table.c.uid, table.c.name).order_by(table.c.name)).all()
+    missing = [str(row.uid) for row in rows if str(row.uid) not in known.classes]
+    for first in range(0, len(missing), CHUNK):
+        chunk = table.c.uid.in_(missing[first : first + CHUNK])
+        for row in connection.execute(select(table).where(chunk)).mappings():
+            known.classes[str(row["uid"])] = class_of(dict(row))
+    return {row.name: known.classes[str(row.uid)] for row in rows}
+
+
+def read_class(connection: Connection, name: str) -> ResourceClass | None:
+    table = tables.resource_class
+    row = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
+    return None if row is None else class_of(dict(row))
+
+
+def count_classes(connection: Connection) -> int:
+    return connection.execute(select(func.count()).select_from(tables.resource_class)).scalar_one()
 
 
 def class_document(known: ResourceClass) -> dict[str, object]:
@@ -32,7 +60,7 @@ def class_document(known: ResourceClass) -> dict[str, object]:
 
 
 def class_of(document: Mapping[str, Any]) -> ResourceClass:
-    return ResourceClass(**{**document, "spec": read_spec(document["spec"])})
+    return ResourceClass(**{**document, "uid": str(document["uid"]), "spec": read_spec(document["spec"])})
 
 
 def insert_class(connection: Connection, created: ResourceClass) -> None:
@@ -49,11 +77,12 @@ def learn_signatures(
 ) -> None:
     """Add to those that are known these signatures, or all there are."""
     table = tables.device_signature
-    wanted = select(table.c.name, table.c.attributes).where(table.c.name.not_in(list(known)))
-    if names is not None:
-        missing = [name for name in names if name not in known]
-        if not missing:
+    if names is None:
+        if connection.execute(select(func.count()).select_from(table)).scalar_one() == len(known):
             return
-        wanted = wanted.where(table.c.name.in_(missing))
-    for row in connection.execute(wanted):
-        known[row.name] = read_attributes(row.attributes, "attributes")
+        names = connection.execute(select(table.c.name)).scalars().all()
+    missing = [name for name in names if name not in known]
+    for first in range(0, len(missing), CHUNK):
+        chunk = table.c.name.in_(missing[first : first + CHUNK])
+        for row in connection.execute(select(table.c.name, table.c.attributes).where(chunk)):
+            known[row.name] = read_attributes(row.attributes, "attributes")

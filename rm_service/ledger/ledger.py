@@ -139,7 +139,7 @@ class Ledger:
             with self.readers.connect() as connection:
                 epoch = connection.execute(select(tables.ledger_head.c.epoch)).scalar_one()
                 if book is None or book.epoch != epoch:
-                    book = read_rule_book(connection, self.labels.signatures)
+                    book = read_rule_book(connection, self.labels.known)
         except DBAPIError as error:
             raise LedgerUnavailableError(str(error.orig)) from error
         self._book, self._book_checked = book, now

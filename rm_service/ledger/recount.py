@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from rm_service.domain.amounts import Amounts, least, plus
 from rm_service.domain.application import HOLDING, State
 from rm_service.domain.devices import DEVICE_KEY, amounts_of, device_labels, device_rule, read_held
-from rm_service.domain.label_rules import ChargedLabel, LabelRule, LabelRules
+from rm_service.domain.label_rules import ChargedLabel, Kind, LabelRule, LabelRules, RuleError
 from rm_service.domain.tags import TagError, Tags, label_key
 from rm_service.ledger import tables
 from rm_service.ledger.documents import Documents
@@ -77,6 +77,34 @@ def recount(turn: Turn, rules: LabelRules, labels: Labels, keys: frozenset[str] 
         turn.connection.execute(update(tables.balance).values(**nothing))
     ids.write(ids.new.keys())
     _write(turn, sums)
+
+
+def check_holders_of_devices(turn: Turn, rules: LabelRules) -> None:
+    """Refuse rules under which who holds units of devices would lose their node: nobody could give them back.
+
+    Raises RuleError.
+    """
+    held, application, label = tables.application_device.c, tables.application.c, tables.label.c
+    holders = select(held.application_id, held.label_id).distinct().subquery()
+    query = (
+        select(application.id, application.tags, label.key)
+        .join(holders, holders.c.application_id == application.id)
+        .join(tables.label, label.id == holders.c.label_id)
+    )
+    for row in turn.connection.execute(query):
+        if _node_of(row.id, row.tags, rules) != row.key:
+            reason = f"application {row.id} holds devices, and would not be charged to its node {row.key}"
+            raise RuleError("label_rules", reason)
+
+
+def _node_of(application_id: str, tags: Tags, rules: LabelRules) -> str | None:
+    """The key of the node to which these tags are charged, if there is one."""
+    try:
+        labels = rules.labels_for(tags)
+    except TagError as error:
+        raise RulesDoNotFitError(application_id, error) from error
+    nodes = [each.key for each in labels if each.rule.kind is Kind.CAPACITY and "node" in each.tags]
+    return nodes[0] if nodes else None
 
 
 def _count(

@@ -19,7 +19,7 @@ from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
-from rm_service.ledger.class_rows import learn_signatures, read_classes
+from rm_service.ledger.class_rows import Known, learn_signatures, read_classes
 
 T = TypeVar("T")
 
@@ -76,8 +76,8 @@ class RuleBook:
         self._charged[tuple([tags.get(key) for key in self.rules.keys])] = label_ids
 
 
-def read_rule_book(connection: Connection, signatures: dict[str, Attributes] | None = None) -> RuleBook:
-    """The rule book of the present epoch. `signatures`: those that are known, to which others are added."""
+def read_rule_book(connection: Connection, known: Known | None = None) -> RuleBook:
+    """The rule book of the present epoch. `known`: what was met of devices and classes; others are added."""
     epoch = connection.execute(select(tables.ledger_head.c.epoch)).scalar_one()
     document: Mapping[str, object] = connection.execute(select(tables.rule_set.c.document)).scalar_one()
     rules = LabelRules.from_document(document["label_rules"])
@@ -92,9 +92,9 @@ def read_rule_book(connection: Connection, signatures: dict[str, Attributes] | N
     limits = Limits([Limit(row.id, row.tags, row.total, row.protected) for row in rows], rules)
     clients = connection.execute(select(tables.si_client.c.rm_id, tables.si_client.c.registration))
     registrations = {row.rm_id: row.registration for row in clients}
-    signatures = {} if signatures is None else signatures
-    learn_signatures(connection, signatures)
-    classes = ClassBook(read_classes(connection), signatures)
+    known = known or Known()
+    learn_signatures(connection, known.signatures)
+    classes = ClassBook(read_classes(connection, known), known.signatures)
     return RuleBook(
         epoch,
         Conversions.from_document(document["conversions"]),
@@ -102,15 +102,15 @@ def read_rule_book(connection: Connection, signatures: dict[str, Attributes] | N
         limits,
         registrations,
         classes,
-        signatures,
+        known.signatures,
     )
 
 
 class Labels:
-    """The labels that this process has met, by id and by canonical key; and the signatures of devices."""
+    """The labels that this process has met, by id and by canonical key; and devices and classes."""
 
     def __init__(self) -> None:
-        self.signatures: dict[str, Attributes] = {}
+        self.known = Known()
         self._by_id: dict[int, tuple[str, Tags]] = {}
         self._id_of: dict[str, int] = {}
 

@@ -19,11 +19,11 @@ from rm_service.domain.providers import provider_key, tied_with
 from rm_service.domain.tags import Tags
 from rm_service.ledger import tables
 from rm_service.ledger.checkpoints import write_checkpoint
-from rm_service.ledger.class_rows import class_document, delete_class, insert_class, read_classes
+from rm_service.ledger.class_rows import class_document, count_classes, delete_class, insert_class, read_class
 from rm_service.ledger.client_state import note_who_is_away, set_client_state, wake_gate
 from rm_service.ledger.limit_rows import is_anothers, replace_limits, store_limit
 from rm_service.ledger.providers import read_providers, remove_provider, store_provider
-from rm_service.ledger.recount import recount
+from rm_service.ledger.recount import check_holders_of_devices, recount
 from rm_service.ledger.registration import note_registration
 from rm_service.ledger.rulebook import Labels, read_rule_book
 from rm_service.ledger.turn import Head, Turn
@@ -33,6 +33,7 @@ _STATE_EVENTS = {
     ClientState.PAUSED: Kind.CLIENT_PAUSED,
     ClientState.STOPPED: Kind.CLIENT_STOPPED,
 }
+MAX_CLASSES = 1_024
 Woken = set[int]
 """Labels whose queues are to be looked at because of the change."""
 
@@ -66,7 +67,7 @@ class _Change:
 
     def set_limit(self, operation: op.SetLimit) -> tuple[Outcome, Woken]:
         connection = self.turn.connection
-        book = read_rule_book(connection)
+        book = read_rule_book(connection, self.labels.known)
         try:
             tags = check_limit(operation.tags, operation.total, operation.protected, book.rules)
             rules = book.rules.with_quota(frozenset(tags))
@@ -85,7 +86,7 @@ class _Change:
 
     def take_limits(self, operation: op.TakeLimits) -> tuple[Outcome, Woken]:
         """What a limit source says; `repeated` means that it stands there already."""
-        book = read_rule_book(self.turn.connection)
+        book = read_rule_book(self.turn.connection, self.labels.known)
         try:
             rules = _with_quotas(book.rules, operation.limits)
         except (LimitError, RuleError) as error:
@@ -127,6 +128,10 @@ class _Change:
         document = {"conversions": operation.document["conversions"], "label_rules": rules.to_document()}
         if self._stored_rules() == document:
             return Done(repeated=True), set()
+        try:
+            check_holders_of_devices(self.turn, rules)
+        except RuleError as error:
+            return Refused(Code.INVALID_RULES, str(error), field=error.path), set()
         self._store_rules(document)
         self._event(Kind.RULES_CHANGED, "rules", None, None)
         recount(self.turn, rules, self.labels, None)
@@ -152,7 +157,7 @@ class _Change:
     def register_client(self, operation: op.RegisterClient) -> tuple[Outcome, Woken]:
         """Note the registration; the client's limits replace those of its earlier ones."""
         connection = self.turn.connection
-        book = read_rule_book(connection)
+        book = read_rule_book(connection, self.labels.known)
         limits = [LimitTerms(tags, total) for tags, total in operation.limits]
         try:
             rules = _with_quotas(book.rules, limits)
@@ -203,9 +208,12 @@ class _Change:
     def create_class(self, operation: op.CreateClass) -> tuple[Outcome, Woken]:
         """A class is there from now on; who waits for devices is looked at again."""
         connection, created = self.turn.connection, operation.resource_class
-        if created.name in read_classes(connection):
+        if read_class(connection, created.name) is not None:
             detail = f"a resource class {created.name} exists already"
             return Refused(Code.CLASS_EXISTS, detail, field="metadata.name"), set()
+        if count_classes(connection) >= MAX_CLASSES:
+            detail = f"there are {MAX_CLASSES} resource classes, and no more are taken"
+            return Refused(Code.TOO_MANY_CLASSES, detail, field="metadata.name"), set()
         created = replace(created, created_at=self.head.now, version=self.head.seq + 1)
         insert_class(connection, created)
         self._event(Kind.CLASS_CREATED, created.name, None, {"uid": created.uid})
@@ -214,7 +222,7 @@ class _Change:
     def remove_class(self, operation: op.RemoveClass) -> tuple[Outcome, Woken]:
         """Nothing that is held changes: a class of that name counts it again."""
         connection = self.turn.connection
-        known = read_classes(connection).get(operation.name)
+        known = read_class(connection, operation.name)
         if known is None:
             return Refused(Code.UNKNOWN_CLASS, f"no resource class {operation.name}"), set()
         if operation.uid not in {None, known.uid}:

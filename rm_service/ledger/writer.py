@@ -221,7 +221,7 @@ class Writer:
             return
         if self._book is None:
             with connection.begin():
-                self._book = read_rule_book(connection, self._labels.signatures)
+                self._book = read_rule_book(connection, self._labels.known)
         wanted = [asked for group in groups for asked in asked_of_nodes(group, self._book)]
         self._watch.prepare(connection, self._book, self._labels, wanted)
 
@@ -238,7 +238,7 @@ class Writer:
         while True:
             if self._book is None:
                 turn.take()
-                self._book = read_rule_book(turn.connection, self._labels.signatures)
+                self._book = read_rule_book(turn.connection, self._labels.known)
             ids = LabelIds(turn, self._labels)
             plan = Batch(turn, self._book, self._labels, ids, self._watch, self._periods)
             plan.plan(groups)

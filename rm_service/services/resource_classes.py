@@ -7,8 +7,10 @@ from types import MappingProxyType
 
 from rm_service.domain import operations as op
 from rm_service.domain.class_book import ClassBook, ResourceClass
+from rm_service.domain.class_expressions import Outcome as Verdict
+from rm_service.domain.device_selection import UNIT
 from rm_service.domain.outcomes import Outcome
-from rm_service.domain.resource_classes import ResourceClassSpec, SelectorReason, explain
+from rm_service.domain.resource_classes import ResourceClassSpec, SelectorReason, explain, match
 from rm_service.ledger.ledger import Ledger
 from rm_service.ledger.queries.events import last_seq
 from rm_service.ledger.queries.signatures import SignatureStanding, read_signatures
@@ -122,9 +124,7 @@ class ResourceClasses:
         if known is None:
             return None
         explained = [
-            SignatureExplained(
-                each, book.match(name, each.name).selected, explain(known.spec, each.attributes)
-            )
+            SignatureExplained(each, book.selects(name, each.name), explain(known.spec, each.attributes))
             for each in signatures
         ]
         overlaps = [
@@ -145,21 +145,23 @@ def _status(book: ClassBook, name: str, signatures: Sequence[SignatureStanding])
     allocatable = requested = uncomparable = 0
     reasons: dict[str, None] = {}
     for each in signatures:
-        match = book.match(name, each.name)
-        if match.selected:
+        verdict = book.verdict(name, each.name)
+        if verdict is Verdict.HOLDS:
             allocatable += each.total
             requested += each.held
-        elif match.uncomparable and each.total:
-            uncomparable += each.total // 1000
-            reasons.update({f"{reason.text}: {reason.why}": None for reason in match.uncomparable})
+        elif verdict is Verdict.UNCOMPARABLE and each.total:
+            uncomparable += each.total // UNIT
+            if len(reasons) < MAX_REASONS:
+                found = match(book.classes[name].spec, each.attributes).uncomparable
+                reasons.update({f"{reason.text}: {reason.why}": None for reason in found})
     return ClassStatus(allocatable, requested, uncomparable, tuple(reasons)[:MAX_REASONS])
 
 
 def _overlap(
     book: ClassBook, name: str, other: str, signatures: Sequence[SignatureStanding]
 ) -> Overlap | None:
-    selected = [each for each in signatures if each.total and book.match(name, each.name).selected]
-    shared = [each for each in selected if book.match(other, each.name).selected]
+    selected = [each for each in signatures if each.total and book.selects(name, each.name)]
+    shared = [each for each in selected if book.selects(other, each.name)]
     if not shared:
         return None
     free = sum(max(0, each.total - each.held) for each in shared)

@@ -83,8 +83,8 @@ def check_balances(ledger: PureLedger) -> None:
     for label_id, account in ledger.view.accounts.items():
         held = [each for each in ledger.holding() if label_id in each.label_ids]
         for found, amounts in (
-            (account.balance.locked, [each.locked_now for each in held]),
-            (account.balance.used, [each.used_now for each in held]),
+            (account.balance.locked, [account.charge(each.locked_now) for each in held]),
+            (account.balance.used, [account.charge(each.used_now) for each in held]),
         ):
             sums: dict[str, int] = {}
             for amount in amounts:

@@ -91,7 +91,7 @@ class DeviceLedger(PureLedger):
         allocatable = requested = 0
         for account in self.view.accounts.values():
             signature = account.label.tags.get(DEVICE_KEY)
-            if signature is not None and self.book.match(name, signature).selected:
+            if signature is not None and self.book.selects(name, signature):
                 balance, dimension = account.balance, dimension_of(signature)
                 allocatable += (balance.total or {}).get(dimension, 0)
                 requested += plus(balance.locked, balance.used).get(dimension, 0)
@@ -131,9 +131,9 @@ def check_devices(ledger: DeviceLedger) -> None:
     assert +signatures == held, "what is held stands under the signature that the device has"
     _check_labels(ledger, there_is, held)
     for name in ledger.book.classes:
-        match = ledger.book.match
-        allocatable = sum(milli for each, milli in there_is.items() if match(name, each).selected)
-        requested = sum(milli for each, milli in held.items() if match(name, each).selected)
+        selects = ledger.book.selects
+        allocatable = sum(milli for each, milli in there_is.items() if selects(name, each))
+        requested = sum(milli for each, milli in held.items() if selects(name, each))
         assert ledger.standing(name) == (allocatable, requested), name
 
 

@@ -203,7 +203,7 @@ class DeviceMachine(RuleBasedStateMachine):
         given = dict.fromkeys(classes, 0)
         for held in outcome.application.devices:
             given[held.resource_class] += held.milli
-            assert self.ledger.book.match(held.resource_class, held.signature).selected
+            assert self.ledger.book.selects(held.resource_class, held.signature)
         assert given == classes
 
     def _is_held_up(self, refused: Refused) -> bool:

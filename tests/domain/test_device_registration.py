@@ -6,10 +6,20 @@ from rm_service.domain import operations as op
 from rm_service.domain.application import State
 from rm_service.domain.devices import dimension_of
 from rm_service.domain.outcomes import Code, Done
+from tests.client_words import (
+    AGAIN,
+    RM,
+    creating_node,
+    decommissioning,
+    partition_of,
+    updating_node,
+)
 from tests.domain.device_ledger import DeviceLedger, cards, check_devices, ports, units
 from tests.domain.pure_ledger import application_of, refusal
 
 WHOLE = 1000
+PARTITION = partition_of(RM)
+HERE = {"partition": PARTITION}
 
 
 @pytest.fixture
@@ -205,6 +215,39 @@ def test_units_that_somebody_else_holds_meanwhile_are_booked_twice_and_given_bac
     check_devices(ledger)
 
 
+@pytest.mark.parametrize("by_engine", [False, True])
+def test_a_report_that_gives_a_unit_twice_is_over_the_limit_though_other_units_are_free(
+    ledger: DeviceLedger, *, by_engine: bool
+) -> None:
+    given = ledger.given({"any": WHOLE})
+    ledger.lose_node("n1")
+    ledger.register("n1", cards("g", 2))
+    other = ledger.given({"any": 500})
+    if by_engine:
+        ledger.do(op.RegisterEngine("e1", given.id))
+    else:
+        ledger.register("n1", cards("g", 2), applications=(given.id,))
+    assert ledger.devices("n1")["g"].taken == {0: WHOLE + 500}
+    assert ledger.application(given.id).over_limit
+    assert not ledger.application(other.id).over_limit, "it was granted, not reported"
+    check_devices(ledger)
+    ledger.do(op.Release(other.id))
+    ledger.do(op.Use(given.id, {"memory": 2}))
+    assert not ledger.application(given.id).over_limit
+    check_devices(ledger)
+
+
+def test_a_report_that_shares_a_unit_with_others_is_within_the_limit(ledger: DeviceLedger) -> None:
+    given = ledger.given({"any": 500})
+    ledger.lose_node("n1")
+    ledger.register("n1", cards("g", 1))
+    ledger.given({"any": 500})
+    ledger.register("n1", cards("g", 1), applications=(given.id,))
+    assert ledger.devices("n1")["g"].taken == {0: WHOLE}
+    assert not ledger.application(given.id).over_limit
+    check_devices(ledger)
+
+
 def test_what_comes_back_to_a_device_of_other_attributes_counts_under_them(ledger: DeviceLedger) -> None:
     given = ledger.given({"small": WHOLE})
     ledger.lose_node("n1")
@@ -270,6 +313,71 @@ def test_a_node_is_removed_only_when_nothing_of_it_is_held(ledger: DeviceLedger)
     ledger.register("n1", cards("g", 2))
     assert ledger.standing("any") == (2 * WHOLE, 0)
     check_devices(ledger)
+
+
+@pytest.mark.parametrize("registered_again", [False, True])
+def test_a_resource_managers_word_about_its_node_leaves_the_devices_as_they_are(
+    *, registered_again: bool
+) -> None:
+    ledger = clients_ledger()
+    given = ledger.given({"any": WHOLE}, partition=PARTITION, tags=HERE)
+    if registered_again:
+        told = ledger.do(creating_node("n1", 50, client=AGAIN))
+    else:
+        told = ledger.do(updating_node("n1", total={"memory": 50}))
+    assert isinstance(told, Done)
+    assert told.node is not None
+    assert told.node.devices == (cards("g", 4),)
+    (dimension,) = given.device_amounts
+    assert ledger.account(node="n1", partition=PARTITION).total == {"memory": 50, dimension: 4 * WHOLE}
+    assert ledger.standing("any") == (4 * WHOLE, WHOLE)
+    check_devices(ledger)
+    assert units(ledger.given({"any": WHOLE}, partition=PARTITION, tags=HERE)) == [
+        ("any", "g", ((1, WHOLE),))
+    ]
+    check_devices(ledger)
+
+
+def test_a_resource_managers_word_keeps_what_is_held_of_a_device_that_is_gone() -> None:
+    ledger = clients_ledger()
+    given = ledger.given({"any": WHOLE}, partition=PARTITION, tags=HERE)
+    ledger.register("n1", partition=PARTITION)
+    ledger.do(updating_node("n1", total={"memory": 50}))
+    assert ledger.standing("any") == (0, WHOLE)
+    check_devices(ledger)
+    ledger.do(op.Release(given.id))
+    ledger.do(updating_node("n1", ready=False))
+    assert ledger.standing("any") == (0, 0)
+    check_devices(ledger)
+
+
+def test_a_node_that_its_resource_manager_takes_away_leaves_no_device_behind() -> None:
+    ledger = clients_ledger()
+    given = ledger.given({"any": WHOLE}, partition=PARTITION, tags=HERE)
+    gone = ledger.do(decommissioning("n1"))
+    assert isinstance(gone, Done)
+    assert gone.node is not None
+    assert gone.node.devices == ()
+    assert ledger.application(given.id).state is State.LOST
+    account = ledger.account(node="n1", partition=PARTITION)
+    assert account.balance.devices is None
+    assert ledger.standing("any") == (0, 0)
+    check_devices(ledger)
+    ledger.do(creating_node("n1", 50))
+    assert account.total == {"memory": 50}
+    assert ledger.standing("any") == (0, 0)
+    check_devices(ledger)
+    ledger.register("n1", cards("g", 4), partition=PARTITION)
+    assert ledger.given({"any": 4 * WHOLE}, partition=PARTITION, tags=HERE).state is State.LOCKED
+    check_devices(ledger)
+
+
+def clients_ledger() -> DeviceLedger:
+    """n1 is a resource manager's node; its agent has registered four small cards."""
+    ledger = DeviceLedger()
+    ledger.do(creating_node("n1", 100))
+    ledger.register("n1", cards("g", 4), partition=PARTITION)
+    return ledger
 
 
 def test_a_lost_node_that_is_removed_is_counted_off_only_once(ledger: DeviceLedger) -> None:

@@ -124,9 +124,13 @@ def test_of_very_many_faults_64_are_told() -> None:
     assert len(refusal.value.faults) == 64
 
 
-def test_a_class_has_up_to_64_expressions_of_64_values() -> None:
-    spec = spec_of(*[[(f"k{number}", "In", ["v" * 64] * 64)] * 8 for number in range(8)])
+def test_a_class_has_up_to_64_expressions_and_512_values() -> None:
+    spec = spec_of(*[[(f"k{number}", "In", ["v" * 64] * 8)] * 8 for number in range(8)])
     assert read_spec(write_spec(spec)) == spec
+    expressions = [{"key": "k", "operator": "In", "values": ["v"] * 64}] * 9
+    document = {"resourceSelector": [{"matchExpressions": expressions}]}
+    with pytest.raises(ResourceClassError, match="more than 512 values"):
+        read_spec(document)
 
 
 @pytest.mark.parametrize(

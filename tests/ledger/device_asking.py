@@ -125,4 +125,4 @@ def _counted(documents: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def _selected(classes: Any, name: str, counted: Mapping[str, int]) -> int:
-    return sum(milli for signature, milli in counted.items() if classes.match(name, signature).selected)
+    return sum(milli for signature, milli in counted.items() if classes.selects(name, signature))

@@ -282,6 +282,28 @@ def test_other_rules_keep_the_labels_and_sums_of_devices(
     check(cluster)
 
 
+@pytest.mark.parametrize("node_rule", [[], [{"name": "node", "keys": ["node"], "kind": "quota"}]])
+def test_rules_under_which_who_holds_devices_loses_its_node_are_refused_until_it_has_ended(
+    cluster: Ledger, default_rules: dict[str, Any], node_rule: list[dict[str, Any]]
+) -> None:
+    application = given(cluster, {"small": WHOLE})
+    kept = [rule for rule in default_rules["label_rules"] if rule["name"] != "node"]
+    changed = op.ChangeRules({**default_rules, "label_rules": [*kept, *node_rule]})
+    outcome = cluster.submit_whole(changed)
+    assert isinstance(outcome, Refused)
+    assert (outcome.code, outcome.field) == (Code.INVALID_RULES, "label_rules")
+    assert application.id in outcome.detail
+    assert "node=n1" in outcome.detail
+    check(cluster)
+    done(cluster, op.Release(application.id))
+    assert devices_of(cluster, "n1")["g"].taken == {}
+    assert isinstance(cluster.submit_whole(changed), Done)
+    back = op.ChangeRules({**default_rules})
+    assert isinstance(cluster.submit_whole(back), Done)
+    assert given(cluster, {"small": 4 * WHOLE}).state is State.LOCKED
+    check(cluster)
+
+
 def test_usage_counts_devices_alike_by_roll_up_by_applications_and_in_the_past(cluster: Ledger) -> None:
     first = given(cluster, {"small": 300}, memory=5)
     given(cluster, {"small": 2 * WHOLE}, tags={"user": "bob"})

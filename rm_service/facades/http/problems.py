@@ -54,6 +54,10 @@ PROBLEMS: Mapping[str, Problem] = {
         HTTPStatus.NOT_FOUND, "No resource class has this name. Asked for by an application: 409."
     ),
     Code.CLASS_EXISTS: Problem(HTTPStatus.CONFLICT, "A resource class of this name is there already."),
+    Code.TOO_MANY_CLASSES: Problem(HTTPStatus.CONFLICT, "There are as many resource classes as are taken."),
+    Code.TOO_MANY_SIGNATURES: Problem(
+        HTTPStatus.CONFLICT, "The devices of all nodes have too many different sets of attributes."
+    ),
     Code.INVALID_CLASSES: Problem(
         HTTPStatus.UNPROCESSABLE_ENTITY, "Classes cannot be asked for in this way."
     ),
