@@ -55,7 +55,7 @@ def test_what_was_met_once_is_not_read_again(ledger: Ledger, monkeypatch: pytest
     for number in range(3):
         classes.create(f"c{number}", read_spec({}))
     assert len(classes.standings().items) == 3
-    read = Mock(side_effect=class_rows.read_spec)
+    read = Mock(side_effect=read_spec)
     monkeypatch.setattr(class_rows, "read_spec", read)
     ledger.submit_whole(op.SetLimit({"user": "alice"}, {"memory": 5}))
     assert len(classes.standings().items) == 3
