@@ -1,5 +1,7 @@
 """The resource classes in force, and which signatures of devices each of them selects."""
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,7 +9,8 @@ from itertools import combinations
 
 from rm_service.domain.class_expressions import Outcome
 from rm_service.domain.device_attributes import Attributes
-from rm_service.domain.device_selection import UNIT, Device, Wish, free_units, largest_fraction
+from rm_service.domain.device_selection import UNIT, Device, Wish, choose, free_units, largest_fraction
+from rm_service.domain.device_supply import sums
 from rm_service.domain.resource_classes import ResourceClassSpec, verdict
 
 CLASS = "class/"
@@ -21,6 +24,18 @@ MAX_FORESEEN = 64
 
 MAX_SIGNATURES = 10_000
 """So many distinct attribute sets may ever be registered: a serial number is a name, no attribute."""
+
+MAX_SEARCHES = 32
+"""So many different combinations of classes are remembered: more than a wake looks at."""
+
+MAX_SHAPES = 2_000
+"""So many shapes are remembered for each of them."""
+
+Shape = frozenset[tuple[str, int, int]]
+"""How many units of a signature have so much room: signature, room in thousandths, units.
+
+What a node can give depends on nothing else of its devices.
+"""
 
 Classes = tuple[tuple[str, int], ...]
 """What is asked of each class, in thousandths of a device."""
@@ -59,6 +74,22 @@ class Supply:
         return found
 
     @cached_property
+    def shape(self) -> Shape:
+        """The units that have room."""
+        units: Counter[tuple[str, int]] = Counter()
+        for device in self._devices:
+            units[device.signature, UNIT] += free_units(device)
+            for unit, milli in device.taken.items():
+                if 0 < milli < UNIT and 0 <= unit < device.count:
+                    units[device.signature, UNIT - milli] += 1
+        return frozenset([(*kind, count) for kind, count in units.items() if count])
+
+    @cached_property
+    def emptied(self) -> Shape:
+        """The shape that it would be if nobody held anything of it."""
+        return frozenset([(each, UNIT, count) for each, (count, _, _) in self.by_signature.items() if count])
+
+    @cached_property
     def share_left(self) -> float:
         """The part of all units that is free; 1 where there are none."""
         counts = self.by_signature.values()
@@ -86,6 +117,71 @@ class Need:
         return self.whole, self.signatures
 
 
+class ClassSearch:
+    """Which shapes can give certain classes together. What was reckoned once is remembered."""
+
+    def __init__(self, wishes: Sequence[Wish]) -> None:
+        self._wishes = wishes
+        parts = [wish.milli for wish in wishes if wish.is_fraction]
+        self._parts = len(parts)
+        self._units = self._parts + sum([wish.milli // UNIT for wish in wishes if not wish.is_fraction])
+        self._rooms = sorted({room for room in sums(parts) if room < UNIT})
+        """The rooms in a unit in use that make a difference: what some of the parts need together."""
+        self._stands_for: dict[str, str | None] = {}
+        """For each signature the first that was met which the same wishes select; None: no wish does."""
+        self._first: dict[tuple[bool, ...], str] = {}
+        self._known: dict[Shape, bool] = {}
+
+    def met_by(self, shape: Shape) -> bool:
+        """Whether devices of this shape can give all that is asked for."""
+        found = self._known.get(shape)
+        if found is None:
+            needed = self._needed(shape)
+            found = self._known.get(needed)
+            if found is None:
+                found = self._remember(
+                    needed, choose(_devices_of(needed), self._wishes, "first_fit") is not None
+                )
+            self._remember(shape, found)
+        return found
+
+    def _needed(self, shape: Shape) -> Shape:
+        """The part of a shape that makes a difference here: it is the same for many of them."""
+        units: Counter[tuple[str, int]] = Counter()
+        for signature, room, count in shape:
+            first = self._first_like(signature)
+            useful = room if room == UNIT else self._rooms[bisect_right(self._rooms, room) - 1]
+            if first is not None and useful:
+                units[first, useful] += count
+        return frozenset(
+            [
+                (first, room, min(count, self._units if room == UNIT else self._parts))
+                for (first, room), count in units.items()
+            ]
+        )
+
+    def _first_like(self, signature: str) -> str | None:
+        if signature not in self._stands_for:
+            selecting = tuple([signature in wish.signatures for wish in self._wishes])
+            first = self._first.setdefault(selecting, signature) if any(selecting) else None
+            self._stands_for[signature] = first
+        return self._stands_for[signature]
+
+    def _remember(self, shape: Shape, found: bool) -> bool:  # noqa: FBT001
+        if len(self._known) >= MAX_SHAPES:
+            self._known.clear()
+        self._known[shape] = found
+        return found
+
+
+def _devices_of(shape: Shape) -> list[Device]:
+    """Devices of this shape."""
+    return [
+        Device(f"{at}", signature, count, {} if room == UNIT else dict.fromkeys(range(count), UNIT - room))
+        for at, (signature, room, count) in enumerate(sorted(shape))
+    ]
+
+
 class ClassBook:
     """The classes of one epoch. `attributes` has those of every signature that was met; it only grows."""
 
@@ -94,6 +190,7 @@ class ClassBook:
         self._attributes = attributes
         self._verdicts: dict[tuple[str, str], Outcome] = {}
         self._selected: dict[str, frozenset[str]] = {}
+        self._searches: dict[tuple[tuple[int, frozenset[str]], ...], ClassSearch] = {}
         self._looked_at = 0
 
     def verdict(self, name: str, signature: str) -> Outcome:
@@ -128,6 +225,16 @@ class ClassBook:
     def wishes(self, classes: Classes) -> list[Wish]:
         """What is asked of a node's devices."""
         return [Wish(name, milli, self.selected(name)) for name, milli in classes]
+
+    def search(self, classes: Classes) -> ClassSearch:
+        """What is known of who can give these classes together; kept for as long as they select the same."""
+        key = tuple([(milli, self.selected(name)) for name, milli in classes])
+        found = self._searches.get(key)
+        if found is None:
+            if len(self._searches) >= MAX_SEARCHES:
+                self._searches.clear()
+            found = self._searches[key] = ClassSearch(self.wishes(classes))
+        return found
 
     def needs(self, classes: Classes) -> list[Need]:
         """What every node that can give these classes has; also what several of them need together."""

@@ -34,10 +34,13 @@ def register_devices(
 
 
 def under_present_signatures(view: View, application: Application) -> Application:
-    """An application that comes back to devices which may have other attributes by now."""
+    """An application that comes back to devices which may have other attributes by now.
+
+    Where no node is charged any more there is nothing whose units it could hold.
+    """
     node = node_of(view, application.label_ids)
-    devices = () if node is None else node.balance.devices or ()
-    anew = replace(application, devices=relabelled(application.devices, devices))
+    held = () if node is None else relabelled(application.devices, node.balance.devices or ())
+    anew = replace(application, devices=held)
     if anew.devices != application.devices:
         anew.label_ids = view.lookup.labels_of(anew.tags, anew.device_amounts)
     return anew

@@ -8,6 +8,7 @@ from rm_service.domain.accounts import Account
 from rm_service.domain.amounts import NOTHING, Amounts
 from rm_service.domain.class_book import ClassBook
 from rm_service.domain.devices import Signatures
+from rm_service.domain.node_partition import Candidate
 from rm_service.domain.operations import Placement
 from rm_service.domain.tags import Tags
 
@@ -36,8 +37,11 @@ class Lookup(Protocol):
     def pool_of(self, placement: Placement) -> int:
         """The label whose queue those stand in who wait for a node of this selector."""
 
-    def nodes_for(self, placement: Placement, resource: Amounts) -> Iterator[str]:
-        """The schedulable nodes that have room just now, in the order of the strategy."""
+    def nodes_for(self, placement: Placement, resource: Amounts) -> Iterator[Candidate]:
+        """The schedulable nodes that have room just now, in the order of the strategy.
+
+        They are not in the view yet. Each is as it is now; nothing may change while the iterator is in use.
+        """
 
     def rooms(self, placement: Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         """How many schedulable nodes match, and the most that any of them has left."""

@@ -1,11 +1,14 @@
 """Finding room: under every label of an application and, if it asks for a node, on one."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from rm_service.domain.accounts import Account, Shortfall
 from rm_service.domain.amounts import NOTHING, Amounts, without_ports
+from rm_service.domain.class_book import Supply
+from rm_service.domain.device_changes import node_of
 from rm_service.domain.device_choice import choose_devices, class_amounts, unknown_class
 from rm_service.domain.device_selection import Held
 from rm_service.domain.devices import amounts_of
@@ -144,8 +147,9 @@ def _choose(
     unregistered: Refused | None = None
     refused = Judgement()
     judged = set(found.label_ids)
-    tried = 0
-    for node in _nodes(view, found, placement, resource):
+    passed: list[str] = []
+    nodes = _able(view, _nodes(view, found.tags, placement, resource), placement, passed)
+    for node in islice(nodes, MAX_NODES):
         tags = {**found.tags, "node": node}
         label_ids = view.lookup.labels_of(tags)
         devices: tuple[Held, ...] = ()
@@ -153,7 +157,7 @@ def _choose(
             chosen = choose_devices(view, label_ids, placement)
             if isinstance(chosen, list):
                 refused.shortfalls = refused.shortfalls or chosen
-                continue  # it costs little, and a node that is passed by here may be the only one
+                continue
             devices = chosen
             label_ids = view.lookup.labels_of(tags, amounts_of(devices))
         accounts = view.accounts_of(tuple([each for each in label_ids if devices or each not in judged]))
@@ -165,26 +169,76 @@ def _choose(
             unregistered = missing
         elif not refused.blocked:
             refused = judgement
-        tried += 1
-        if tried >= MAX_NODES:
-            break
     if unregistered is not None and not refused.blocked:
         return Finding(found.label_ids, found.tags, refusal=unregistered)
-    shortfalls = refused.shortfalls or _nowhere(view, pool, placement, resource)
+    shortfalls = refused.shortfalls or _overlapping(view, found.tags, passed, placement)
+    shortfalls = shortfalls or _nowhere(view, pool, placement, resource)
     found.judgement.block(pool, shortfalls)
     found.judgement.out_of_turn = refused.out_of_turn
     return found
 
 
-def _nodes(view: View, found: Finding, placement: Placement, resource: Amounts) -> Iterable[str]:
-    """The node that is named, if it matches the selector; else those with room in the strategy's order."""
-    named = found.tags.get("node")
+def _able(
+    view: View, nodes: Iterable[tuple[str, Supply | None]], placement: Placement, passed: list[str]
+) -> Iterator[str]:
+    """The nodes that can give all the classes; the first of the others is put into `passed`.
+
+    Of one class the index knows exactly who has it, of several only who has each. So many are passed by as
+    there are: it costs little, no row is read, and the one behind them may be the only one.
+    """
+    if len(placement.classes) <= 1:
+        yield from (node for node, _ in nodes)
+        return
+    search = view.lookup.classes().search(placement.classes)
+    for node, supply in nodes:
+        if supply is None or search.met_by(supply.shape):
+            yield node
+        elif not passed:
+            passed.append(node)
+
+
+def _overlapping(view: View, tags: Tags, passed: list[str], placement: Placement) -> list[Shortfall]:
+    """What is short on the first node that was passed by; its row was not read then."""
+    for node in passed:
+        chosen = choose_devices(view, view.lookup.labels_of({**tags, "node": node}), placement)
+        if isinstance(chosen, list):
+            return chosen
+    return []
+
+
+def _nodes(
+    view: View, tags: Tags, placement: Placement, resource: Amounts
+) -> Iterable[tuple[str, Supply | None]]:
+    """The node that is named, if it matches the selector; else those with room in the strategy's order.
+
+    With each what its devices have left, unless only its row tells.
+    """
+    named = tags.get("node")
     if named is None:
-        return view.lookup.nodes_for(placement, resource)
-    matching = (
-        (named,) if not placement.selector else view.lookup.nodes_for(replace(placement, classes=()), NOTHING)
-    )
-    return (node for node in matching if node == named)
+        return ((node.instance, node.supply) for node in view.lookup.nodes_for(placement, resource))
+    if not placement.selector:
+        return ((named, None),)
+    matching = view.lookup.nodes_for(replace(placement, classes=()), NOTHING)
+    return ((node.instance, node.supply) for node in matching if node.instance == named)
+
+
+def can_never_give(view: View, tags: Tags, placement: Placement) -> bool:
+    """Whether no node that matches has the devices for all these classes, even if nobody held any of them.
+
+    It says no of one class on any node: the most that a node has of it tells that (`Lookup.rooms`).
+    """
+    if not placement.classes or (len(placement.classes) == 1 and "node" not in tags):
+        return False
+    search = view.lookup.classes().search(placement.classes)
+    anyone = Placement(placement.selector, partition=placement.partition)
+    for node, known in _nodes(view, tags, anyone, NOTHING):
+        supply = known
+        if supply is None:
+            account = node_of(view, view.lookup.labels_of({**tags, "node": node}))
+            supply = Supply(() if account is None else account.balance.devices or ())
+        if search.met_by(supply.emptied):
+            return False
+    return True
 
 
 def _nowhere(view: View, pool: Account, placement: Placement, resource: Amounts) -> list[Shortfall]:

@@ -13,7 +13,7 @@ from rm_service.domain.lease import CLIENT_AWAY, end, insufficient, lapsed, wait
 from rm_service.domain.members import parent_of
 from rm_service.domain.operations import Placement
 from rm_service.domain.outcomes import Code, Done, Outcome, Refused
-from rm_service.domain.placing import Finding, find_among, read_placement, write_placement
+from rm_service.domain.placing import Finding, can_never_give, find_among, read_placement, write_placement
 from rm_service.domain.reserving import reserve, still_reserved
 from rm_service.domain.tags import Tags
 from rm_service.domain.view import View
@@ -92,11 +92,15 @@ def _closes(view: View, application_id: str, label_id: int) -> bool:
 def _can_never_fit(view: View, application: Application) -> bool:
     """Whether it asks for more than there is in all: whoever waited for it would wait for ever."""
     requested = application.requested
-    if all(_is_beyond(view, tags, requested) for tags in (application.tags, *application.alternatives)):
+    placement = None if application.placement is None else read_placement(application.placement)
+    choices = (application.tags, *application.alternatives)
+    if all(
+        _is_beyond(view, tags, requested) or (placement and can_never_give(view, tags, placement))
+        for tags in choices
+    ):
         return True
-    if application.placement is None:
+    if placement is None:
         return False
-    placement = read_placement(application.placement)
     _, rooms = view.lookup.rooms(placement, requested)
     wanted = {**requested, **class_amounts(placement)}
     return any(room.total < wanted[room.dimension] for room in rooms)

@@ -61,9 +61,14 @@ def _large_enough(view: View, application: Application) -> Account | None:
     placement = read_placement(application.placement or {})
     nodes = view.lookup.nodes_for(replace(placement, strategy="fair"), NOTHING)
     for node in islice(nodes, LOOKED_AT):
-        for account in view.accounts_of(view.lookup.labels_of({**application.tags, "node": node})):
+        tags = {**application.tags, "node": node.instance}
+        for account in view.accounts_of(view.lookup.labels_of(tags)):
             is_free = account.is_capacity and account.balance.first_priority is None
-            if is_free and account.label.tags.get("node") == node and _fits(account, application.requested):
+            if (
+                is_free
+                and account.label.tags.get("node") == node.instance
+                and _fits(account, application.requested)
+            ):
                 return account
     return None
 

@@ -30,6 +30,9 @@ MAX_NAME_LENGTH = 253
 MAX_FAULTS = 64
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_AMOUNTS = frozenset(
+    [f"{prefix}{name}" for prefix in ("", "yarn.", "k8s.") for name in ("memory", "vcore", "instances", "apps")]
+)
 _MAX_SHOWN = 64
 
 
@@ -161,11 +164,15 @@ def write_spec(spec: ResourceClassSpec) -> dict[str, object]:
 def check_class_name(name: object) -> str:
     """The name of a class, checked: a DNS subdomain of RFC 1123 with at most 253 characters.
 
-    Raises ResourceClassError for the field `metadata.name`.
+    It is none of the amounts that every ledger knows, such as `memory`: asks of the Scheduler Interface name
+    classes and amounts alike. Raises ResourceClassError for the field `metadata.name`.
     """
-    if isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name):
+    well_formed = isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and _NAME.fullmatch(name)
+    if isinstance(name, str) and well_formed and name not in _AMOUNTS:
         return name
-    if name is None or name == "":
+    if well_formed:
+        reason = "is the name of an amount, which asks of the Scheduler Interface mean by it"
+    elif name is None or name == "":
         reason = "is required"
     elif not isinstance(name, str):
         reason = "must be a text"

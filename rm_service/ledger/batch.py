@@ -16,6 +16,7 @@ from rm_service.domain.decide import decide, decide_together
 from rm_service.domain.device_choice import by_class
 from rm_service.domain.devices import Signatures, device_labels, device_tags
 from rm_service.domain.lookup import Room
+from rm_service.domain.node_partition import Candidate
 from rm_service.domain.observing import bring_along, settle
 from rm_service.domain.outcomes import Outcome
 from rm_service.domain.placement import NodeIndex, prefer_image
@@ -124,11 +125,10 @@ class Batch:
         self._read_accounts([pool_id])
         return pool_id
 
-    def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
+    def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[Candidate]:
         """As Lookup says."""
         fitting = self._index().fitting(placement, on_a_node(self.book, placement, resource))
-        for candidate in prefer_image(fitting, placement.image) if placement.image else fitting:
-            yield candidate.instance
+        return prefer_image(fitting, placement.image) if placement.image else fitting
 
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         """As Lookup says."""

@@ -93,7 +93,7 @@ def check_holders_of_devices(turn: Turn, rules: LabelRules) -> None:
     )
     for row in turn.connection.execute(query):
         if _node_of(row.id, row.tags, rules) != row.key:
-            reason = f"application {row.id} holds devices, and would not be charged to its node {row.key}"
+            reason = f"application {row.id} holds devices, and would not be charged to {row.key} any more"
             raise RuleError("label_rules", reason)
 
 

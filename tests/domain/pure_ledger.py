@@ -16,6 +16,7 @@ from rm_service.domain.events import Event
 from rm_service.domain.label_rules import LabelRules
 from rm_service.domain.limits import Limit, Limits
 from rm_service.domain.lookup import Room
+from rm_service.domain.node_partition import Candidate
 from rm_service.domain.outcomes import Done, Outcome, Refused
 from rm_service.domain.placement import NodeIndex
 from rm_service.domain.resource_classes import ResourceClassSpec
@@ -174,9 +175,8 @@ class PureLedger:
     def tenants_of(self, label_id: int) -> Sequence[str]:
         return [each.id for each in self.holding() if label_id in each.label_ids]
 
-    def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[str]:
-        fitting = self._index().fitting(placement, without_ports(resource))
-        return (candidate.instance for candidate in fitting)
+    def nodes_for(self, placement: op.Placement, resource: Amounts) -> Iterator[Candidate]:
+        return self._index().fitting(placement, without_ports(resource))
 
     def rooms(self, placement: op.Placement, resource: Amounts) -> tuple[int, Sequence[Room]]:
         return self._index().rooms(placement, resource)

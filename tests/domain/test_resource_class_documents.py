@@ -167,6 +167,27 @@ def test_any_other_name_is_refused(name: object) -> None:
         check_class_name(name)
     [fault] = refusal.value.faults
     assert fault.field == "metadata.name"
+
+
+@pytest.mark.parametrize("prefix", ["", "yarn.", "k8s."])
+@pytest.mark.parametrize("amount", ["memory", "vcore", "instances", "apps"])
+def test_an_amount_that_the_service_knows_gives_no_class_its_name(prefix: str, amount: str) -> None:
+    with pytest.raises(ResourceClassError) as refusal:
+        check_class_name(prefix + amount)
+    [fault] = refusal.value.faults
+    assert (fault.field, fault.value) == ("metadata.name", prefix + amount)
+    assert fault.reason == "is the name of an amount, which asks of the Scheduler Interface mean by it"
+
+
+@pytest.mark.parametrize("name", ["memory.high", "gpu.memory", "apps1", "yarn.gpu", "k8s.io", "memory-30g"])
+def test_a_name_may_hold_the_word_for_an_amount(name: str) -> None:
+    assert check_class_name(name) == name
+
+
+@pytest.mark.parametrize("dimension", ["device/nvidia-gpu-0ed83741266e", "port/8080"])
+def test_nor_do_dimensions_that_the_service_makes(dimension: str) -> None:
+    with pytest.raises(ResourceClassError):
+        check_class_name(dimension)
     assert len(fault.value) <= 64
 
 

@@ -304,6 +304,23 @@ def test_rules_under_which_who_holds_devices_loses_its_node_are_refused_until_it
     check(cluster)
 
 
+def test_who_comes_back_under_rules_that_charge_no_node_holds_no_units_and_can_be_released(
+    cluster: Ledger, default_rules: dict[str, Any]
+) -> None:
+    application = given(cluster, {"small": WHOLE})
+    done(cluster, op.LoseNode("n1", "silent"), op.Lose(application.id, "silent"))
+    kept = [rule for rule in default_rules["label_rules"] if rule["name"] != "node"]
+    for rules in ({**default_rules, "label_rules": kept}, default_rules):
+        assert isinstance(cluster.submit_whole(op.ChangeRules(rules)), Done)
+        done(cluster, op.RegisterEngine("engine-1", application.id))
+        assert read(cluster, application.id).devices == ()
+        check(cluster)
+    with_devices(cluster, "n1", cards("g", 4))
+    done(cluster, op.Release(application.id))
+    assert devices_of(cluster, "n1")["g"].taken == {}
+    check(cluster)
+
+
 def test_usage_counts_devices_alike_by_roll_up_by_applications_and_in_the_past(cluster: Ledger) -> None:
     first = given(cluster, {"small": 300}, memory=5)
     given(cluster, {"small": 2 * WHOLE}, tags={"user": "bob"})

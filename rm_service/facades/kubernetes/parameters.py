@@ -1,7 +1,6 @@
 """The parameters of a request, as Kubernetes calls them. Those that mean nothing here are passed over."""
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,10 +115,10 @@ class Parameters:
             return None
         try:
             version, name = json.loads(base64.urlsafe_b64decode(text.encode()))
-        except (ValueError, TypeError, binascii.Error):
-            raise bad_request("continue key is not valid: it is not one of this list") from None
-        if not isinstance(version, int) or not isinstance(name, str):
-            raise bad_request("continue key is not valid: it is not one of this list")
+        except (ValueError, TypeError, RecursionError):
+            raise _foreign_key() from None
+        if type(version) is not int or version < 0 or not isinstance(name, str):
+            raise _foreign_key()
         return Continue(version, name)
 
     def _label_selector(self) -> Selector:
@@ -177,6 +176,10 @@ def _term(term: str) -> tuple[str, str, str]:
         if found:
             return field.strip(), operator, value.strip()
     raise bad_request(f'invalid field selector: "{term[:_MAX_SHOWN]}"')
+
+
+def _foreign_key() -> StatusError:
+    return bad_request("continue key is not valid: it is not one of this list")
 
 
 def _unsupported(parameter: str, text: str, words: tuple[str, ...]) -> StatusError:

@@ -18,7 +18,7 @@ class Cause:
     message: str
 
     def document(self) -> dict[str, str]:
-        return {"reason": self.reason, "message": self.message, "field": self.field}
+        return {"reason": self.reason, "message": _written(self.message), "field": _written(self.field)}
 
 
 @dataclass(slots=True)
@@ -39,10 +39,10 @@ class StatusError(Exception):
     """Seconds after which it may be asked again."""
 
     def document(self) -> dict[str, object]:
-        """The body of the answer."""
+        """The body of the answer. What the client sent and no UTF-8 can say stands there as an escape."""
         details: dict[str, object] = {}
         if self.about_class:
-            named = {"name": self.name} if self.name else {}
+            named = {"name": _written(self.name)} if self.name else {}
             details = {**named, "group": GROUP, "kind": self.kind}
         if self.causes:
             details["causes"] = [cause.document() for cause in self.causes]
@@ -53,7 +53,7 @@ class StatusError(Exception):
             "apiVersion": "v1",
             "metadata": {},
             "status": "Failure",
-            "message": self.message,
+            "message": _written(self.message),
             "reason": self.reason,
             **({"details": details} if details else {}),
             "code": self.code,
@@ -147,6 +147,10 @@ def too_large(limit: int) -> StatusError:
     message = f"the body of the request exceeds {limit} bytes"
     code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return StatusError(code, "RequestEntityTooLarge", message, about_class=False)
+
+
+def _written(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _called(name: str) -> str:

@@ -1,7 +1,8 @@
 """What cannot be read or cannot be: each refusal is a Status that says why, and nothing is created by it."""
 
+import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rm_service.facades.kubernetes.answers import refusal
 from rm_service.facades.kubernetes.body_text import MAX_YAML_BYTES, Text, read_text
 from rm_service.facades.kubernetes.parameters import Parameters, read_parameters
 from rm_service.facades.kubernetes.reading import check_class, read_deletion
@@ -63,6 +65,13 @@ class TestFaults:
         assert (
             status["message"] == 'ResourceClass.resourceclass.rm "" is invalid: metadata.name: Required value'
         )
+
+    def test_the_name_of_an_amount_is_no_name_of_a_class(self, refusing: Served) -> None:
+        status = refusing.refused("POST", CLASSES, class_document("memory"))
+        assert status["code"] == 422
+        [(reason, message)] = [causes(status)["metadata.name"]]
+        assert reason == "FieldValueInvalid"
+        assert message.startswith('Invalid value: "memory": is the name of an amount')
 
     @pytest.mark.parametrize(
         ("metadata", "field"),
@@ -145,6 +154,9 @@ class TestBodies:
         ("body", "content_type", "said"),
         [
             ("{", "", "cannot be read"),
+            (r'{"apiVersion": "\ud800"}', "", r"the API version in the data (\ud800) does not match"),
+            (r'{"kind": "\ud800"}', "", r"the kind in the data (\ud800) does not match"),
+            (r'{"metadata": {"name": "a", "resourceVersion": "\ud800"}}', "", "resourceVersion"),
             ('{"metadata": {"name": NaN}}', "", "NaN is no number of JSON"),
             (b"\xff", "", "cannot be read"),
             ("[" * 100_000, "", "nested too deeply"),
@@ -170,6 +182,11 @@ class TestBodies:
         assert (status["code"], status["reason"]) == (400, "BadRequest")
         assert said in status["message"]
 
+    def test_half_a_character_in_a_name_is_told_in_ascii(self, refusing: Served) -> None:
+        status = refusing.refused("POST", CLASSES, r'{"metadata": {"name": "\ud800"}}')
+        assert (status["code"], status["details"]["name"]) == (422, r"\ud800")
+        assert causes(status)["metadata.name"][1].startswith(r'Invalid value: "\ud800"')
+
     def test_other_media_types_are_not_read(self, refusing: Served) -> None:
         for media_type in ("application/vnd.kubernetes.protobuf", "text/plain", "application/cbor"):
             status = refusing.refused("POST", CLASSES, "{}", Content_Type=media_type)
@@ -188,6 +205,10 @@ class TestBodies:
             ({"preconditions": {"uid": 1}}, 400),
             ({"preconditions": {"resourceVersion": "x"}}, 400),
             ({"propagationPolicy": "Forward"}, 422),
+            ({"kind": "\ud800"}, 400),
+            ({"propagationPolicy": "\ud800"}, 422),
+            ({"dryRun": ["\ud800"]}, 422),
+            ({"preconditions": {"uid": "\ud800"}}, 409),
             ({"dryRun": ["Some"]}, 422),
         ],
     )
@@ -197,6 +218,11 @@ class TestBodies:
         served.get(f"{CLASSES}/a")
 
 
+def go_on(text: str) -> str:
+    """A parameter that says where a list goes on."""
+    return f"continue={base64.urlsafe_b64encode(text.encode()).decode()}"
+
+
 @pytest.mark.parametrize(
     ("query", "code", "said"),
     [
@@ -204,6 +230,10 @@ class TestBodies:
         ("limit=1.5", 400, "limit"),
         ("continue=x", 400, "continue key is not valid"),
         ("continue=WzEsIDJd", 400, "continue key is not valid"),
+        (go_on("[-5, \"a\"]"), 400, "continue key is not valid"),
+        (go_on("[true, \"a\"]"), 400, "continue key is not valid"),
+        (go_on("[" * 4000), 400, "continue key is not valid"),
+        ("continue=%ED%A0%80", 400, "continue key is not valid"),
         ("resourceVersion=x", 400, "resourceVersion"),
         ("resourceVersion=9999999999999999999", 400, "resourceVersion"),
         ("labelSelector=a+in+(", 400, "unable to parse the label selector"),
@@ -226,9 +256,11 @@ def test_words_that_are_none_of_those_there_are(refusing: Served, query: str) ->
     assert 'Unsupported value: "Some"' in status["message"]
 
 
+TEXTS = st.text(st.sampled_from("a\ud800\udfff") | st.characters(exclude_categories=()))
+"""Also with halves of characters, which JSON can say and UTF-8 cannot."""
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(), below, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(TEXTS, below, max_size=4),
     max_leaves=20,
 )
 FIELDS = st.sampled_from(
@@ -252,29 +284,63 @@ CLASS_LIKE = st.recursive(
 
 
 def refusal_of(read: Callable[[], object]) -> StatusError | None:
-    """How it refuses what it reads; any other error fails the test."""
+    """How it refuses what it reads, which can be written; any other error fails the test."""
     try:
         read()
     except StatusError as error:
+        written = json.loads(refusal(error).body)
+        assert (written["status"], written["code"]) == ("Failure", error.code)
         return error
     return None
 
 
 @given(CLASS_LIKE, st.sampled_from(["", "fieldValidation=Strict", "fieldValidation=Ignore"]))
 def test_whatever_is_sent_is_a_class_or_a_status(document: object, query: str) -> None:
-    refusal = refusal_of(lambda: check_class(Text(document), read_parameters(query)))
-    assert refusal is None or (400 <= refusal.code < 500 and refusal.document()["status"] == "Failure")
+    refused = refusal_of(lambda: check_class(Text(document), read_parameters(query)))
+    assert refused is None or 400 <= refused.code < 500
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="replace")))
 def test_whatever_bytes_are_sent_are_a_document_or_a_status(body: bytes) -> None:
     for media_type in ("application/json", YAML):
-        refusal = refusal_of(partial(read_text, media_type, body))
-        assert refusal is None or refusal.code == 400
+        refused = refusal_of(partial(read_text, media_type, body))
+        assert refused is None or refused.code == 400
 
 
 @given(JSON_VALUES)
 def test_whatever_a_deletion_says_is_read_or_refused(document: object) -> None:
     body = json.dumps(document).encode()
-    refusal = refusal_of(lambda: read_deletion("", body, Parameters({})))
-    assert refusal is None or 400 <= refusal.code < 500
+    refused = refusal_of(lambda: read_deletion("", body, Parameters({})))
+    assert refused is None or 400 <= refused.code < 500
+
+
+DELETION_LIKE = st.dictionaries(
+    st.sampled_from(["kind", "propagationPolicy", "dryRun", "preconditions", "uid", "resourceVersion"]),
+    JSON_VALUES,
+    max_size=4,
+)
+
+
+@given(DELETION_LIKE | st.fixed_dictionaries({"preconditions": DELETION_LIKE}))
+def test_whatever_the_options_of_a_deletion_hold_is_read_or_refused(document: object) -> None:
+    body = json.dumps(document).encode()
+    refused = refusal_of(lambda: read_deletion("", body, Parameters({})))
+    assert refused is None or 400 <= refused.code < 500
+
+
+READERS: Mapping[str, Callable[[Parameters], object]] = {
+    "continue": lambda given: given.go_on,
+    "labelSelector": lambda given: given.chosen,
+    "fieldSelector": lambda given: given.chosen,
+    "includeObject": lambda given: given.include,
+    "dryRun": lambda given: given.dry_run,
+    "limit": lambda given: given.limit,
+    "resourceVersion": lambda given: given.resource_version,
+}
+CONTINUES = JSON_VALUES.map(lambda value: base64.urlsafe_b64encode(json.dumps(value).encode()).decode())
+
+
+@given(st.sampled_from(sorted(READERS)), TEXTS | CONTINUES)
+def test_whatever_a_parameter_holds_is_read_or_refused(name: str, text: str) -> None:
+    refused = refusal_of(lambda: READERS[name](Parameters({name: text})))
+    assert refused is None or refused.code in {400, 422}
