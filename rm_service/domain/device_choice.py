@@ -1,7 +1,7 @@
 """Choosing devices of a node for who asks for resource classes, and saying why there are none."""
 
-from collections.abc import Set as AbstractSet
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar
 
@@ -36,8 +36,8 @@ Named = TypeVar("Named", Ask, BookAllocation)
 def by_class(asked: Named, book: ClassBook, known: Sequence[Application] = ()) -> Named:
     """What is asked for or reported, with the classes that its resource names as such: so many whole devices.
 
-    That is how the Scheduler Interface has them. What the `known` applications of the same name asked for as a
-    class stays one, and what they hold as an amount stays an amount, whichever classes there are by now.
+    That is how the Scheduler Interface has them. What the `known` applications of the same name asked for as
+    a class stays one, and what they hold as an amount stays an amount, whichever classes there are by now.
     """
     names = _names_of_classes(book, known) if known else book.classes.keys()
     if not names or names.isdisjoint(asked.resource):

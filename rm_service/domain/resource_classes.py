@@ -31,7 +31,11 @@ MAX_FAULTS = 64
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _AMOUNTS = frozenset(
-    [f"{prefix}{name}" for prefix in ("", "yarn.", "k8s.") for name in ("memory", "vcore", "instances", "apps")]
+    [
+        f"{prefix}{name}"
+        for prefix in ("", "yarn.", "k8s.")
+        for name in ("memory", "vcore", "instances", "apps")
+    ]
 )
 _MAX_SHOWN = 64
 

@@ -1,4 +1,4 @@
-"""Resource managers ask for classes as for any other resource; what a class was when it was asked for stays one."""
+"""Resource managers ask for classes as for any resource; what was asked for as a class stays one."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -167,6 +167,7 @@ def test_any_other_name_is_refused(name: object) -> None:
         check_class_name(name)
     [fault] = refusal.value.faults
     assert fault.field == "metadata.name"
+    assert len(fault.value) <= 64
 
 
 @pytest.mark.parametrize("prefix", ["", "yarn.", "k8s."])
@@ -188,7 +189,6 @@ def test_a_name_may_hold_the_word_for_an_amount(name: str) -> None:
 def test_nor_do_dimensions_that_the_service_makes(dimension: str) -> None:
     with pytest.raises(ResourceClassError):
         check_class_name(dimension)
-    assert len(fault.value) <= 64
 
 
 @given(selectors)

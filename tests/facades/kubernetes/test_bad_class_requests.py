@@ -230,8 +230,8 @@ def go_on(text: str) -> str:
         ("limit=1.5", 400, "limit"),
         ("continue=x", 400, "continue key is not valid"),
         ("continue=WzEsIDJd", 400, "continue key is not valid"),
-        (go_on("[-5, \"a\"]"), 400, "continue key is not valid"),
-        (go_on("[true, \"a\"]"), 400, "continue key is not valid"),
+        (go_on('[-5, "a"]'), 400, "continue key is not valid"),
+        (go_on('[true, "a"]'), 400, "continue key is not valid"),
         (go_on("[" * 4000), 400, "continue key is not valid"),
         ("continue=%ED%A0%80", 400, "continue key is not valid"),
         ("resourceVersion=x", 400, "resourceVersion"),
@@ -256,7 +256,7 @@ def test_words_that_are_none_of_those_there_are(refusing: Served, query: str) ->
     assert 'Unsupported value: "Some"' in status["message"]
 
 
-TEXTS = st.text(st.sampled_from("a\ud800\udfff") | st.characters(exclude_categories=()))
+TEXTS = st.text() | st.text(st.sampled_from("a\ud800\udfff"), max_size=4)
 """Also with halves of characters, which JSON can say and UTF-8 cannot."""
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
@@ -280,18 +280,20 @@ CLASS_LIKE = st.recursive(
     JSON_VALUES,
     lambda below: st.dictionaries(FIELDS, below, max_size=5) | st.lists(below, max_size=3),
     max_leaves=20,
-)
+) | st.dictionaries(FIELDS, TEXTS | st.dictionaries(FIELDS, TEXTS, max_size=2), max_size=2)
 
 
 def refusal_of(read: Callable[[], object]) -> StatusError | None:
     """How it refuses what it reads, which can be written; any other error fails the test."""
+    error = None
     try:
         read()
-    except StatusError as error:
+    except StatusError as raised:
+        error = raised
+    if error is not None:
         written = json.loads(refusal(error).body)
         assert (written["status"], written["code"]) == ("Failure", error.code)
-        return error
-    return None
+    return error
 
 
 @given(CLASS_LIKE, st.sampled_from(["", "fieldValidation=Strict", "fieldValidation=Ignore"]))
@@ -316,8 +318,8 @@ def test_whatever_a_deletion_says_is_read_or_refused(document: object) -> None:
 
 DELETION_LIKE = st.dictionaries(
     st.sampled_from(["kind", "propagationPolicy", "dryRun", "preconditions", "uid", "resourceVersion"]),
-    JSON_VALUES,
-    max_size=4,
+    TEXTS | JSON_VALUES,
+    max_size=2,
 )
 
 
