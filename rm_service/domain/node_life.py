@@ -49,9 +49,7 @@ def register(view: View, operation: op.RegisterNode) -> Outcome:
     unchanged = known == node
     registered, signatures = of_registered(operation.devices)
     if view.lookup.classes().too_many(signatures):
-        reason = (
-            f"all devices would have more than {MAX_SIGNATURES} different sets of attributes"
-        )
+        reason = f"all devices would have more than {MAX_SIGNATURES} different sets of attributes"
         return Refused(Code.TOO_MANY_SIGNATURES, reason, field="devices")
     devices = with_taken(registered, account.balance.devices or ())
     room = ({**operation.total, **totals(devices)}, operation.protected, closed)
